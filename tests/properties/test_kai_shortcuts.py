@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from app.solver.engines.kai import chance, search, solver
 from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import Clocks
-from app.solver.engines.kai.jobs import Share
+from app.solver.engines.kai.job_order import Clocks, VictimTable
+from app.solver.engines.kai.jobs import PENDING, RELEASING, Share, total
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Headroom, Scenario
 from app.solver.engines.kai.solver import Solver
+from app.solver.engines.kai.state import Victim
 from app.solver.engines.kai.validators import Protection
 from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import Met, examples
@@ -48,6 +49,25 @@ def _look_again(_cycle: Cycle, _key: object, look: Callable[[], object]) -> obje
     return look()
 
 
+def _everybody(overlay: Overlay, _mark: int) -> set[int]:
+    return set(range(len(overlay.jobs.id)))
+
+
+def _looked_at_anew(table: VictimTable, job: int) -> Victim:
+    overlay: Overlay = table._overlay  # pyright: ignore[reportPrivateUsage]
+    return table._look(job, overlay.in_order(job), len(overlay.jobs.tasks[job]))  # pyright: ignore[reportPrivateUsage]
+
+
+def _wanted_of_all(overlay: Overlay, job: int) -> tuple[list[int], Share]:
+    status, virtual, gang = overlay.status, overlay.virtual, overlay.jobs.gang[job]
+    able = [t for t in overlay.in_order(job) if status[t] == PENDING or (status[t] == RELEASING and virtual[t])]
+    if gang is None:
+        tasks = able[: overlay.lacks(job)]
+    else:
+        tasks = gang.next_pods(overlay.active_pods(job), overlay.jobs.by_pod_set(able))
+    return tasks, total(overlay.wants, tasks)
+
+
 SHORTCUTS: list[tuple[Any, str, Callable[..., object]]] = [
     (Protection, "foregone", _none),
     (Headroom, "enough", _yes),
@@ -56,6 +76,9 @@ SHORTCUTS: list[tuple[Any, str, Callable[..., object]]] = [
     (Standing, "first", _step_by_step),
     (Clocks, "of", _unknown),
     (Cycle, "still", _look_again),
+    (Overlay, "settled_since", _everybody),
+    (Overlay, "wanted", _wanted_of_all),
+    (VictimTable, "of", _looked_at_anew),
     (solver, "leaves_out", _no),
     (search, "leaves_out", _no),
 ]

@@ -1,15 +1,15 @@
 """One scheduling cycle: the four actions in the order that the settings give, on one overlay."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import chain, compress
 from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import Clocks, Entry, PendingOrder, VictimTable, key_now
-from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING, added_up
-from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
+from app.solver.engines.kai.job_order import Clocks, Entry, Lines, PendingOrder, VictimTable
+from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING, added_up, total
+from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import QueueOrder
 from app.solver.engines.kai.search import Search
@@ -84,16 +84,12 @@ class Cycle:
     def waiting(self, *, preemptible_only: bool = False, evicting: bool = True) -> list[Entry]:
         """Jobs with pending pods and enough pods for their gang, the best first. ``evicting``: those are left out that
         may make nobody go yet."""
-        overlay = self.overlay
-        leaf, preemptible = overlay.leaf, overlay.jobs.preemptible
-
-        def all_of_them() -> list[Entry]:
-            return sorted((key_now(overlay, j), j) for j in overlay.pending_jobs() if leaf[j] and overlay.ready(j))
-
-        entries = self.still("waiting", all_of_them)
+        jobs, entries = self.overlay.jobs, self.tools.lines.ready()
         if preemptible_only:
-            entries = [entry for entry in entries if preemptible[entry[1]]]
-        return [entry for entry in entries if not (evicting and self._delayed(entry[1]))]
+            entries = [entry for entry in entries if jobs.preemptible[entry[1]]]
+        if evicting and any(jobs.delay):
+            entries = [entry for entry in entries if not self._delayed(entry[1])]
+        return entries
 
     def pending(self, entries: list[Entry]) -> PendingOrder:
         """These jobs in KAI's order of queues."""
@@ -138,19 +134,17 @@ class Cycle:
         *,
         hopeless: Callable[[int], bool],
         by_queue: bool,
-        by_priority: bool = False,
         preemptible_only: bool = False,
         gate: Callable[[int], bool] | None = None,
     ) -> None:
         """Attempt every pending job once that passes ``gate``; commit what succeeds. With signatures on, a job that
         is no easier than one of its like that failed (of its queue, with ``by_queue``) is skipped; one that nobody's
         going makes room for is passed over, and has not failed. ``hopeless``:
-        whether an attempt is sure to fail as all stands between two statements, which leaves no trace, and hangs on
-        the job's priority only ``by_priority``."""
+        whether an attempt is sure to fail as all stands between two statements, which leaves no trace."""
         overlay, trail = self.overlay, self.tools.trail
         entries = self.waiting(preemptible_only=preemptible_only)
         left = dict.fromkeys(job for _, job in entries)
-        if not overlay.pending_jobs() or self.over(left, hopeless, by_priority=by_priority):
+        if not (left or overlay.pending_jobs()) or self.over(left, hopeless):
             return
         failed: dict[int, Failed] = {}
         order = self.pending(entries)
@@ -170,19 +164,20 @@ class Cycle:
             elif attempt(job):
                 trail.found(overlay)
                 overlay.commit(action, job)
-                if self.over(left, hopeless, by_priority=by_priority):
+                if self.over(left, hopeless):
                     return
             else:
                 of_like.add(job)
 
-    def over(self, left: Iterable[int], hopeless: Callable[[int], bool], *, by_priority: bool = False) -> bool:
-        """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why.
-        ``by_priority``: whether that hangs on a job's priority too. Tries may leave traces in books of shared GPUs."""
+    def over(self, left: dict[int, None], hopeless: Callable[[int], bool]) -> bool:
+        """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why. Of those
+        that are alike the first is asked: for none of less priority there are more victims. Tries may leave traces in
+        books of shared GPUs."""
         overlay, tools = self.overlay, self.tools
         if not tools.trail.unheard or overlay.gpus.any or tools.chance.drawn:
             return False
-        like, priority, used = overlay.jobs.like, overlay.jobs.priority, overlay.used
-        kinds = {(~job if used[job] else like.get(job, ~job), priority[job] if by_priority else 0): job for job in left}
+        like, used, active = overlay.jobs.like, overlay.used, overlay.active
+        kinds = {like.get(job, ~job) if used[job] == active[job] else ~job: job for job in reversed(left)}
         return all(map(hopeless, kinds.values()))
 
 
@@ -192,7 +187,7 @@ def begin(
     """A fresh cycle; ``trail`` hears it. ``strict``: no bookkeeping habit may overfill a node."""
     overlay = Overlay(state, asks, now, strict=strict)
     order = QueueOrder(overlay)
-    tools = Tools(overlay, order, Placer(overlay, order), budget, trail, VictimTable(overlay), chance)
+    tools = Tools(overlay, order, Placer(overlay, order), budget, trail, VictimTable(overlay), Lines(overlay), chance)
     return Cycle(tools, Protection(overlay), Signatures(overlay))
 
 
@@ -459,8 +454,7 @@ def preempt(cycle: Cycle) -> None:
         bound = cycle.tools.order.over_quota(job, total(cycle.overlay.bounded, cycle.overlay.wanted(job)[0]))
         return bound is not None or not _preempt_victims(cycle, job)
 
-    cycle.each("preempt", lambda job: _preempt_for(cycle, job), hopeless=hopeless, by_queue=True,
-               by_priority=True)  # fmt: skip
+    cycle.each("preempt", lambda job: _preempt_for(cycle, job), hopeless=hopeless, by_queue=True)
 
 
 def _preempt_for(cycle: Cycle, job: int) -> bool:

@@ -205,7 +205,8 @@ def _outcome(cycle: Cycle, placed: list[int], why: Never | None, *, evicts: bool
 
 
 def _condition(cycle: Cycle, outcomes: Outcomes, a: int, why: Never | None, now: datetime) -> Condition:
-    overlay, pods, placed, lost = cycle.overlay, outcomes.pods[a], outcomes.placed[a], outcomes.lost[a]
+    overlay, placed, lost = cycle.overlay, outcomes.placed[a], outcomes.lost[a]
+    pods = overlay.pods_of(a)
     starting = sum(overlay.status[t] == ALLOCATED for t in placed)
     later = len(placed) - starting
     if starting:

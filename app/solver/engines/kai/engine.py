@@ -3,12 +3,13 @@ compiled state after a delta, in which what the delta doesn't name is taken over
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from functools import partial
 from heapq import nlargest
 from itertools import accumulate
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from app.solver import kubernetes
 from app.solver.compiled import ResourceIndex
 from app.solver.delta import Changes
 from app.solver.engine import Engine
@@ -33,7 +34,9 @@ from app.solver.engines.kai.configuration import (
     undone,
 )
 from app.solver.engines.kai.explain import Recorder
+from app.solver.engines.kai.gangs import Gang
 from app.solver.engines.kai.jobs import (
+    BY_JOB,
     NOWHERE,
     Columns,
     Jobs,
@@ -41,6 +44,7 @@ from app.solver.engines.kai.jobs import (
     Share,
     add_workloads,
     job_problems,
+    task_problems,
 )
 from app.solver.engines.kai.overlay import Bookmark
 from app.solver.engines.kai.placing import kinds_of, overfilled
@@ -54,11 +58,11 @@ from app.solver.engines.kai.state import (
     Kind,
     Resident,
     Victim,
-    are_sound,
-    check_asks,
-    columns,
+    baseline,
+    columns_of,
     compile_state,
     homeless,
+    is_plain,
     layout,
     sums_over,
     upwards,
@@ -66,6 +70,7 @@ from app.solver.engines.kai.state import (
 )
 from app.solver.model.decision import Decision, Plan, Result, each_alone
 from app.solver.model.kai import Action
+from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, State, Workload
 from app.solver.question import Question, safe_point
 
@@ -75,8 +80,7 @@ Edit = tuple[int, int, int, int]
 _Touched = tuple[int, int, Workload | None]
 """A job of the old table; how many of it are replaced: 1, or 0 where something comes before it; by what."""
 
-_BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible", "min_available",
-           "gang", "delay", "evicted_at", "stale_since", "grace", "ask")  # fmt: skip
+_BY_JOB = (*BY_JOB, "ask")
 _BY_TASK = ("task_name", "task_node", "task_state", "task_request", "task_wire", "task_portion")
 
 
@@ -103,10 +107,11 @@ def followed(
     if len(resources) != width or not _readable(now):
         return None
     jobs_edits, task_edits = _edits(old, fresh, touched)
-    jobs = Jobs()
-    for names, edits in ((_BY_JOB, jobs_edits), (_BY_TASK, task_edits)):
-        for name in names:
-            setattr(jobs, name, _spliced(getattr(old, name), getattr(fresh, name), edits))
+    columns = ((name, edits) for of, edits in ((_BY_JOB, jobs_edits), (_BY_TASK, task_edits)) for name in of)
+    spliced: dict[str, Any] = {
+        name: _spliced(getattr(old, name), getattr(fresh, name), edits) for name, edits in columns
+    }
+    jobs = Jobs(**spliced)
     _number(jobs, _spliced(old.tasks, fresh.tasks, jobs_edits))
     return CompiledState(
         configuration=configured, resources=loaded.resources, nodes=state.nodes, node_name=loaded.node_name,
@@ -180,7 +185,8 @@ def _resident(
     """What decisions found out, for the jobs that are as they were."""
     before, old = loaded.resident, loaded.jobs
     baseline = _baseline(loaded, fresh, jobs_edits, task_edits)
-    resident = Resident(baseline=baseline, layout=before.layout, asks=before.asks, likes=before.likes)
+    resident = Resident(baseline=baseline, layout=before.layout, asks=before.asks, likes=before.likes,
+                        divided=before.divided)  # fmt: skip
     if baseline is not None:
         gone = (t for a, b, _, _ in task_edits for t in range(a, b))
         touched = {*(old.task_node[t] for t in gone), *fresh.task_node} - {NOWHERE}
@@ -230,7 +236,7 @@ def _baseline(loaded: CompiledState, fresh: Jobs, jobs_edits: list[Edit], task_e
     if before is None or before.homeless or homeless(fresh):
         return None
     old, tree = loaded.jobs, loaded.configuration.tree
-    taken = list(columns(fresh.task_request, fresh.task_portion, {}))
+    taken = list(columns_of(fresh.task_request, fresh.task_portion, {}))
     sums = sums_over(tree, layout(loaded).lacking, before.free, before.idle)
     for a, b, _, _ in jobs_edits:
         for j in range(a, b):
@@ -258,6 +264,58 @@ def plan(state: CompiledState, question: Question) -> Result:
         are_sound(state, question.asks)
         return result
     return _each_alone(state, question)
+
+
+def check_asks(state: CompiledState, asks: Sequence[Ask]) -> None:
+    """Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without a
+    node."""
+    problems: list[Problem] = []
+    known, readable, gangs = state.resident.asks, Readable(), any(state.jobs.gang)
+    for a, ask in enumerate(asks):
+        read = known.get(id(ask))
+        sound = (read is not None and read.ask is ask and read.sound) or is_plain(ask, readable)
+        if sound and not (gangs and _gang_of(state, ask) is not None):
+            continue
+        problems += job_problems(ask, ("asks", a))
+        problems += _strangers(state, ask, ("asks", a))
+        problems += task_problems(ask.tasks, ("asks", a))
+        for t, task in enumerate(ask.tasks):
+            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
+    homeless = baseline(state).homeless
+    place = {w.id: i for i, w in enumerate(state.workloads)} if homeless else {}
+    for j, i in homeless:
+        where = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
+        problems.append(Problem(pointer=where, detail="a running pod is on a node: say which"))
+    if problems:
+        raise InvalidInput(problems)
+
+
+def are_sound(state: CompiledState, asks: Sequence[Ask]) -> None:
+    """What was checked and read need not be checked again."""
+    known = state.resident.asks
+    for ask in asks:
+        if (read := known.get(id(ask))) is not None:
+            read.sound = True
+
+
+def _gang_of(state: CompiledState, ask: Ask) -> Gang | None:
+    """That of the workload which the ask grows."""
+    j = state.jobs.by_id.get(ask.workload) if ask.workload is not None else None
+    return None if j is None else state.jobs.gang[j]
+
+
+def _strangers(state: CompiledState, ask: Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Pods of an ask that are in none of the sub groups of the workload that it grows."""
+    gang = _gang_of(state, ask)
+    if gang is None:
+        return
+    names = {pod_set.name for pod_set in gang.pod_sets}
+    for t, task in enumerate(ask.tasks):
+        if task.sub_group not in names:
+            detail = (
+                "its workload has sub groups: say which" if task.sub_group is None else "its workload has none of it"
+            )
+            yield Problem(pointer=pointer(*path, "tasks", t, "sub_group"), detail=detail)
 
 
 def _cycle(state: CompiledState, question: Question) -> Result:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from app.solver.engines.kai.actions import Cycle
-from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, RUNNING, Share, holds
-from app.solver.engines.kai.overlay import EVICT, NO_ASK, Eviction, Overlay, total
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, RUNNING, Share, holds, total
+from app.solver.engines.kai.overlay import EVICT, NO_ASK, Eviction, Overlay
 from app.solver.engines.kai.solver import Search, Trail, Tried
 from app.solver.engines.kai.state import baseline, layout
 from app.solver.engines.kai.validators import Refusal, Scenario
@@ -33,29 +34,30 @@ class Outcomes:
         self.evictions = list(cycle.overlay.evictions.values())
 
     @cached_property
-    def pods(self) -> list[list[int]]:
-        """Of every ask."""
-        return [self._overlay.pods_of(a) for a in range(len(self._overlay.asks))]
-
-    @cached_property
     def placed(self) -> list[list[int]]:
         """See the class."""
-        placed, status = self._overlay.placed, self._overlay.status
-        return [[t for t in pods if t in placed and status[t] in (ALLOCATED, PIPELINED)] for pods in self.pods]
+        overlay, placed = self._overlay, list[list[int]]([] for _ in self._overlay.asks)
+        for t in sorted(overlay.placed):
+            if t >= overlay.running_tasks and overlay.status[t] in (ALLOCATED, PIPELINED):
+                placed[overlay.number_of_ask(t)].append(t)
+        return placed
 
     @cached_property
     def lost(self) -> list[Eviction | None]:
         """See the class."""
-        evicted = {e.task: e for e in self.evictions if e.ask != NO_ASK}
-        return [
-            None if placed else max((evicted[t] for t in pods if t in evicted), key=_statement, default=None)
-            for pods, placed in zip(self.pods, self.placed, strict=True)
-        ]
+        overlay, lost = self._overlay, list[Eviction | None]([None] * len(self._overlay.asks))
+        for eviction in sorted(self.evictions, key=attrgetter("task")):
+            if eviction.ask != NO_ASK and eviction.task >= overlay.running_tasks:
+                a = overlay.number_of_ask(eviction.task)
+                latest = lost[a]
+                if not self.placed[a] and (latest is None or eviction.statement > latest.statement):
+                    lost[a] = eviction
+        return lost
 
     @cached_property
     def victims(self) -> list[list[Eviction]]:
         """See the class."""
-        victims: list[list[Eviction]] = [[] for _ in self.pods]
+        victims: list[list[Eviction]] = [[] for _ in self._overlay.asks]
         for eviction in self.evictions:
             if eviction.ask != NO_ASK and eviction.task < self._overlay.running_tasks:
                 victims[self.holder(eviction.ask)].append(eviction)
@@ -67,10 +69,6 @@ class Outcomes:
         while (lost := self.lost[a]) is not None:
             a = lost.ask
         return a
-
-
-def _statement(eviction: Eviction) -> int:
-    return eviction.statement
 
 
 def placed_on(cycle: Cycle, nodes: set[int]) -> list[str]:

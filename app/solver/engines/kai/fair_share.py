@@ -1,17 +1,18 @@
 """How KAI divides a cluster between queues: deserved quota, over-quota by priority and weight, left-over units; and
-what every queue is entitled to and holds, in the tables that the actions compare.
+what every queue is entitled to and holds, in the tables that the actions compare; beside them what every job has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor
 
 from app.solver.compiled import Journal, Tree
-from app.solver.engines.kai.configuration import CompiledConfiguration
 from app.solver.engines.kai.jobs import CPU, GPU, KAI_UNLIMITED, LEAST_GPU_MEMORY, MEMORY, PENDING, Jobs, Share, Vector
 from app.solver.engines.kai.state import Baseline, CompiledState, baseline, layout, upwards
 
 _EXTRA_ROUNDS = 64
+_MOST_DIVIDED = 256
+"""Divisions of a resource that are kept with a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,42 +177,45 @@ class Division:
 
 def divide(state: CompiledState, jobs: Jobs) -> Division:
     """Divide the cluster between the queues of ``state`` for ``jobs`` (its own, or those with asks added)."""
-    configuration = state.configuration
-    tree = configuration.tree
     allocated, non_preemptible, request = _use(state, jobs)
     total = layout(state).usable  # nodes that take no pods don't count, as in KAI
-    ranks = Ranks(configuration.priority, configuration.created, tree.names)
     by_resource = [
-        fair_shares(tree, total[r] / STEPS[r], _claims(state, request, r), ranks) for r in (CPU, MEMORY, GPU)
+        _of_resource(state, r, total[r] / STEPS[r], tuple([v[r] for v in request])) for r in (CPU, MEMORY, GPU)
     ]
-    fair: list[Amounts] = list(zip(*by_resource, strict=True))
-    allocatable = [_allocatable(configuration, q, fair[q]) for q in range(len(tree))]
+    fair: list[Amounts] = list(zip(*(fair for fair, _ in by_resource), strict=True))
+    allocatable: list[Amounts] = list(zip(*(allocatable for _, allocatable in by_resource), strict=True))
     return Division(total, fair, allocatable, allocated, non_preemptible, request)
 
 
-def _claims(state: CompiledState, request: list[Share], r: int) -> Claims:
+def _of_resource(
+    state: CompiledState, r: int, total: float, request: tuple[int, ...]
+) -> tuple[list[float], list[float]]:  # fmt: skip
+    """Fair and allocatable shares of one resource by queue. Without use over time they hang on no more than what is
+    requested between versions of a state, and are kept."""
+    configuration, divided, key = state.configuration, state.resident.divided, (r, request)
+    if state.usage is None and (known := divided.get(key)) is not None:
+        return known
+    claims = _claims(state, request, r)
+    ranks = Ranks(configuration.priority, configuration.created, configuration.tree.names)
+    fair = fair_shares(configuration.tree, total, claims, ranks)
+    shares = fair, [allocatable_share(*of) for of in zip(claims.deserved, claims.limit, fair, strict=True)]
+    if state.usage is None:
+        if len(divided) >= _MOST_DIVIDED:
+            divided.clear()
+        divided[key] = shares
+    return shares
+
+
+def _claims(state: CompiledState, request: tuple[int, ...], r: int) -> Claims:
     configuration, step = state.configuration, STEPS[r]
     return Claims(
         deserved=[float(KAI_UNLIMITED) if v[r] == KAI_UNLIMITED else v[r] / step for v in configuration.deserved],
         limit=[float(KAI_UNLIMITED) if v[r] == KAI_UNLIMITED else v[r] / step for v in configuration.limit],
         weight=[v[r] for v in configuration.weight],
-        request=[v[r] / step for v in request],
+        request=[amount / step for amount in request],
         usage=None if state.usage is None else [v[r] for v in state.usage],
         k_value=configuration.policy.k_value,
     )
-
-
-def _allocatable(configuration: CompiledConfiguration, queue: int, fair: Amounts) -> Amounts:
-    deserved, limit = configuration.deserved[queue], configuration.limit[queue]
-
-    def of(r: int) -> float:
-        return allocatable_share(
-            float(KAI_UNLIMITED) if deserved[r] == KAI_UNLIMITED else deserved[r] / STEPS[r],
-            float(KAI_UNLIMITED) if limit[r] == KAI_UNLIMITED else limit[r] / STEPS[r],
-            fair[r],
-        )
-
-    return of(CPU), of(MEMORY), of(GPU)
 
 
 def _use(state: CompiledState, jobs: Jobs) -> tuple[list[Share], list[Share], list[Share]]:
@@ -220,10 +224,13 @@ def _use(state: CompiledState, jobs: Jobs) -> tuple[list[Share], list[Share], li
     base, tree = baseline(state), state.configuration.tree
     pending = [[0, 0, 0] for _ in tree.names]
     wants, _ = by_memory(state, jobs)
-    for t in range(len(state.jobs.task_name), len(jobs.task_name)):
-        if jobs.task_state[t] != PENDING:
-            continue
-        _add(pending[jobs.queue[jobs.task_job[t]]], wants[t])
+    if wants is jobs.task_request:
+        for j, _, want in jobs.waiting:
+            _add(pending[jobs.queue[j]], want)
+    else:
+        for t in range(len(state.jobs.task_name), len(jobs.task_name)):
+            if jobs.task_state[t] == PENDING:
+                _add(pending[jobs.queue[jobs.task_job[t]]], wants[t])
     requested = [
         (a[CPU] + b[CPU], a[MEMORY] + b[MEMORY], a[GPU] + b[GPU])
         for a, b in zip(base.allocated, upwards(tree, pending), strict=True)
@@ -255,7 +262,8 @@ def by_memory(state: CompiledState, jobs: Jobs) -> tuple[list[Vector], list[Vect
     """What pods count before they have a node, for the order of queues and their shares, and for bounds: GPU memory in
     GPUs of the smallest node that says what it has, and of the largest. 0.13 takes the smallest for 100 MiB, and for
     bounds memory counts nothing."""
-    if not any(portion is not None and portion.memory for portion in jobs.task_portion):
+    portions = jobs.task_portion
+    if portions.count(None) == len(portions) or not any(of is not None and of.memory for of in portions):
         return jobs.task_request, jobs.task_request
     memory = layout(state).gpu_memory
     if not state.configuration.policy.release.measures_gpu_memory:
@@ -292,3 +300,65 @@ class QueueUse:
             spread(self.allocated, q, request, sign)
             if fixed:
                 spread(self.fixed, q, request, sign)
+
+
+class JobCounts:
+    """Pods by job: ``active`` (they have a place), ``used`` (those being released too), ``pending``.
+
+    Released KAI's own count of what runs goes wrong where pods are evicted twice: ``miscounted`` is by how much as long
+    as the statement stands, ``drift`` what stays of it when one is undone. ``taken``: the last that a
+    statement did to the job was to evict a pod: until something else happens to it, KAI has it down for that pod.
+    """
+
+    def __init__(
+        self, journal: Journal, count: int, active: list[int], used: list[int],
+        waiting: Iterable[tuple[int, int, Share]],
+    ) -> None:  # fmt: skip
+        """``count``: of all jobs; ``active``, ``used``: of those of the state, which come first; ``waiting``: see
+        ``Jobs``."""
+        more = [0] * (count - len(active))
+        self._add = journal.add
+        self.active, self.used = active + more, used + more
+        self.pending, self.miscounted, self.drift = ([0] * count for _ in range(3))
+        self.taken = [False] * count
+        for j, pods, _ in waiting:
+            self.pending[j] += pods
+
+    def evicted(self, j: int) -> None:
+        """An active pod is being released."""
+        self._add(self.active, j, -1)
+
+    def back(self, j: int) -> None:
+        """A pod that was being released is active again."""
+        self._add(self.active, j, 1)
+
+    def placed(self, j: int) -> None:
+        """A pending pod has a place."""
+        self._add(self.active, j, 1)
+        self._add(self.pending, j, -1)
+        self._add(self.used, j, 1)
+
+    def counted_twice(self, j: int) -> None:
+        """KAI counts a pod out that it has counted out before."""
+        self._add(self.miscounted, j, -1)
+
+    def drifts(self, j: int) -> None:
+        """KAI counts a pod back in that it has not counted out again; no rollback undoes it."""
+        self.drift[j] += 1
+
+    def keep(self) -> tuple[list[int], list[bool]]:
+        """What no journal says."""
+        return self.drift.copy(), self.taken.copy()
+
+    def go_back(self, counts: tuple[list[int], list[bool]]) -> None:
+        """As it was then."""
+        self.drift[:], self.taken[:] = counts
+
+    def seems_active(self, j: int) -> bool:
+        """Whether the job runs something by KAI's count, which double evictions upset."""
+        return self.active[j] + self.miscounted[j] + self.drift[j] != 0
+
+    def seeming_active(self, jobs: Iterable[int]) -> list[int]:
+        """Those of ``jobs`` that do."""
+        active, miscounted, drift = self.active, self.miscounted, self.drift
+        return [j for j in jobs if active[j] + miscounted[j] + drift[j]]

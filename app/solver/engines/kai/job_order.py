@@ -2,17 +2,28 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter, lt
+from copy import copy
+from functools import partial
+from operator import itemgetter
 from typing import TypeVar
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.jobs import GPU, PIPELINED, Share
-from app.solver.engines.kai.overlay import ACTIVE, Overlay, rank, total
-from app.solver.engines.kai.queue_order import NOTHING, Heap, Node, QueueOrder, QueueTree, Standing, minus, plus
+from app.solver.engines.kai.jobs import GPU, PIPELINED, Share, rank, total
+from app.solver.engines.kai.overlay import ACTIVE, Overlay
+from app.solver.engines.kai.queue_order import (
+    NOTHING,
+    Entry,
+    L,
+    Node,
+    QueueOrder,
+    QueueTree,
+    Standing,
+    Waiting,
+    minus,
+    plus,
+)
 from app.solver.engines.kai.state import Key, Victim
-
-Entry = tuple[Key, int]
 
 
 def job_key(overlay: Overlay, job: int, rank: int) -> Key:
@@ -26,56 +37,38 @@ def key_now(overlay: Overlay, job: int) -> Key:
     return job_key(overlay, job, overlay.elastic_rank(job))
 
 
-class Waiting:
-    """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
-    Jobs are pushed before the first is popped, or where none changes."""
+class Lines:
+    """The pending jobs of leaves, the best first, as all stands between two statements."""
 
-    __slots__ = ("_closed", "_entries", "_heap", "_key", "_next", "_overlay", "_pushed")
-
-    def __init__(self, overlay: Overlay, key: Callable[[int], Key], entries: list[Entry]) -> None:
-        """``entries``: the jobs that are pushed first, the best first."""
+    def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
-        self._closed = overlay.closed
-        self._key = key
+        self._settled = 0
+        self._entries: list[Entry] | None = None
+        self._ready: list[Entry] = []
+        self.keys: dict[int, Key] = {}
+        self.by_queue: dict[int, list[Entry]] = {}
+
+    def follow(self) -> None:
+        """Look again at the jobs that statements have touched."""
+        overlay, known = self._overlay, self._entries
+        touched = overlay.pending_jobs() if known is None else overlay.settled_since(self._settled)
+        if known is not None and not touched:
+            return
+        self._settled = len(overlay.settled)
+        entries = [entry for entry in known or () if entry[1] not in touched]
+        entries += [(key_now(overlay, job), job) for job in touched if overlay.pending[job] and overlay.leaf[job]]
+        entries.sort()
         self._entries = entries
-        self._pushed = [job for _, job in entries]
-        self._next = 0
-        self._heap: Heap[int] | None = None
+        self._ready = [entry for entry in entries if overlay.ready(entry[1])]
+        self.keys = {job: key for key, job in entries}
+        self.by_queue, queue = {}, overlay.jobs.queue
+        for entry in entries:
+            self.by_queue.setdefault(queue[entry[1]], []).append(entry)
 
-    def __len__(self) -> int:
-        return len(self._entries) - self._next if self._heap is None else len(self._heap)
-
-    def first(self) -> int:
-        """The top."""
-        return self._entries[self._next][1] if self._heap is None else self._heap.items[0]
-
-    def push(self, job: int) -> None:
-        """Add."""
-        self._pushed.append(job)
-        insort(self._entries, (self._key(job), job), self._next)
-
-    def pop(self) -> int:
-        """Remove the top."""
-        if self._heap is None and self._closed != self._overlay.closed:
-            self._closed = self._overlay.closed
-            if any(self._key(job) != key for key, job in self._entries[self._next :]):
-                self._heap = self._as_it_stands()
-        if self._heap is not None:
-            return self._heap.pop()
-        self._next += 1
-        return self._entries[self._next - 1][1]
-
-    def _as_it_stands(self) -> Heap[int]:
-        """The heap that the jobs were pushed to and the first ones popped from, which looks again from now on."""
-        place = {job: i for i, (_, job) in enumerate(self._entries)}
-        places = Heap[int](lt)
-        for job in self._pushed:
-            places.push(place[job])
-        for _ in range(self._next):
-            places.pop()
-        heap = Heap[int](lambda a, b: self._key(a) < self._key(b))
-        heap.items = [self._entries[place][1] for place in places.items]
-        return heap
+    def ready(self) -> list[Entry]:
+        """Those with enough pods for their gang."""
+        self.follow()
+        return self._ready
 
 
 class PendingOrder:
@@ -84,7 +77,8 @@ class PendingOrder:
     def __init__(self, overlay: Overlay, order: QueueOrder) -> None:
         self._overlay = overlay
         self._order = order
-        self._tree: QueueTree[Waiting] = QueueTree(overlay.parent_queue, self._queue_first)
+        self._tree: QueueTree[Waiting] = QueueTree(overlay.parent_queue, partial(_pending_first, overlay, order))
+        self._key = partial(key_now, overlay)
 
     def add_all(self, entries: Sequence[Entry], chance: Chance) -> None:
         """Add jobs, which come the best first, in that order where none is drawn."""
@@ -141,41 +135,37 @@ class PendingOrder:
             for queue, queues in below.items()
         )
 
-    def _key(self, job: int) -> Key:
-        return key_now(self._overlay, job)
 
-    def _wants(self, node: Node[Waiting]) -> Share:
-        while node.queues is not None:
-            node = node.queues.items[0]
-        assert node.jobs is not None
-        return self._overlay.wanted(node.jobs.first())[1]
-
-    def _queue_first(self, a: Node[Waiting], b: Node[Waiting]) -> bool:
-        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+def _pending_first(overlay: Overlay, order: QueueOrder, a: Node[Waiting], b: Node[Waiting]) -> bool:
+    want_a, want_b = overlay.wanted(_best(a).first())[1], overlay.wanted(_best(b).first())[1]
+    return order.first(a.queue, b.queue, want_a, want_b, NOTHING, NOTHING)
 
 
 class Contenders:
     """Who takes part in every simulation of an attempt, sorted by leaf: pending jobs, recorded victims, and the job
     itself as a gang of the pods in hand. ``rank``: how that gang stands."""
 
-    def __init__(self, overlay: Overlay, job: int, rank: int) -> None:
+    def __init__(self, overlay: Overlay, lines: Lines, job: int, rank: int) -> None:
+        """Made before the attempt evicts or places anybody."""
         self._overlay = overlay
-        self.keys: dict[int, Key] = {}
-        self.by_queue: dict[int, list[Entry]] = {}
-        for pending in overlay.pending_jobs():
-            if pending != job and overlay.leaf[pending]:
-                self._add(pending, overlay.elastic_rank(pending))
+        lines.follow()
+        self.keys = lines.keys.copy()
+        self.by_queue = {queue: entries.copy() for queue, entries in lines.by_queue.items()}
+        self._remove(job)
         self._add(job, rank)
 
     def update(self, job: int, *, victim: bool) -> None:
         """Rank the job as it stands. A job that is no victim takes part only while it has pending pods."""
         overlay = self._overlay
-        key = self.keys.pop(job, None)
-        if key is not None:
-            entries = self.by_queue[overlay.jobs.queue[job]]
-            del entries[bisect_left(entries, (key, job))]
+        self._remove(job)
         if victim or overlay.pending[job]:
             self._add(job, overlay.elastic_rank(job))
+
+    def _remove(self, job: int) -> None:
+        key = self.keys.pop(job, None)
+        if key is not None:
+            entries = self.by_queue[self._overlay.jobs.queue[job]]
+            del entries[bisect_left(entries, (key, job))]
 
     def _add(self, job: int, rank: int) -> None:
         key = self.keys[job] = job_key(self._overlay, job, rank)
@@ -229,9 +219,8 @@ class Turns:
     ) -> None:  # fmt: skip
         """``chance``: by whose order of maps jobs enter the tree; else the best leaf enters first."""
         self._overlay = overlay
-        self._order = order
-        self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, self._queue_first)
-        self._part, self._part_wants = part
+        self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, partial(_turn_first, overlay, order, part))
+        self._part = part[0]
         self.left = len(contenders.keys.keys() | extra.keys())
         if chance is not None and (jobs := chance.jobs(overlay)) is not None:
             self._fill(contenders, extra, jobs, chance)
@@ -267,18 +256,25 @@ class Turns:
         self.left -= job is not None
         return job
 
-    def _wants(self, node: Node[Turn]) -> Share:
-        while node.queues is not None:
-            node = node.queues.items[0]
-        assert node.jobs is not None
-        job = node.jobs.best()[1]
-        return self._part_wants if job == self._part else self._overlay.wanted(job)[1]
 
-    def _queue_first(self, a: Node[Turn], b: Node[Turn]) -> bool:
-        return self._order.first(a.queue, b.queue, self._wants(a), self._wants(b), NOTHING, NOTHING)
+def _turn_first(
+    overlay: Overlay, order: QueueOrder, part: tuple[int, Share], a: Node[Turn], b: Node[Turn]
+) -> bool:  # fmt: skip
+    first_a, first_b = _best(a).best()[1], _best(b).best()[1]
+    want_a = part[1] if first_a == part[0] else overlay.wanted(first_a)[1]
+    want_b = part[1] if first_b == part[0] else overlay.wanted(first_b)[1]
+    return order.first(a.queue, b.queue, want_a, want_b, NOTHING, NOTHING)
 
 
 _Jobs = TypeVar("_Jobs", Waiting, Turn)
+
+
+def _best(node: Node[L]) -> L:
+    """The jobs of the best leaf at or below a queue."""
+    while node.queues is not None:
+        node = node.queues.items[0]
+    assert node.jobs is not None
+    return node.jobs
 
 
 def _next_job(tree: QueueTree[_Jobs]) -> int | None:
@@ -359,23 +355,34 @@ class VictimTable:
     def of(self, job: int) -> Victim:
         """A job as it stands as a victim."""
         overlay = self._overlay
-        version = overlay.version[job]
+        version, jobs = overlay.version[job], overlay.state.jobs
         if version == 0 and overlay.jobs.ask[job] < 0:
-            resident = overlay.state.resident.victims
-            untouched = resident.get(job)
-            if untouched is None:
-                untouched = resident[job] = self._look(job)
-            return untouched
+            return self._untouched(job)
         known = self._known.get(job)
         if known is None or known[0] != version:
-            known = self._known[job] = version, self._look(job)
+            if version == 0 and job < len(jobs.id):  # the pods that an ask adds to it run nowhere
+                victim = copy(self._untouched(job))
+                victim.others = len(victim.tasks) < len(overlay.jobs.tasks[job])
+            else:
+                victim = self._look(job, overlay.in_order(job), len(overlay.jobs.tasks[job]))
+            known = self._known[job] = version, victim
         return known[1]
 
-    def _look(self, job: int) -> Victim:
-        overlay, status = self._overlay, self._overlay.status
-        tasks = [t for t in reversed(overlay.in_order(job)) if status[t] in ACTIVE]
+    def _untouched(self, job: int) -> Victim:
+        """A job of the state without what an ask adds to it, before anything happened to it."""
+        overlay, resident = self._overlay, self._overlay.state.resident.victims
+        victim = resident.get(job)
+        if victim is None:
+            in_order = overlay.in_order(job, running=True)
+            victim = resident[job] = self._look(job, in_order, len(in_order))
+        return victim
+
+    def _look(self, job: int, in_order: list[int], number: int) -> Victim:
+        """``number``: of all pods of it."""
+        status = self._overlay.status
+        tasks = [t for t in reversed(in_order) if status[t] in ACTIVE]
         running = [t for t in tasks if status[t] != PIPELINED]
-        return _victim(overlay, job, tasks, running, others=len(tasks) < len(overlay.jobs.tasks[job]))
+        return _victim(self._overlay, job, tasks, running, others=len(tasks) < number)
 
 
 def what_is_left(overlay: Overlay, victim: Victim, tasks: list[int]) -> Victim:
@@ -421,8 +428,7 @@ class VictimOrder:
     ) -> None:  # fmt: skip
         self._overlay = overlay
         self._queue = overlay.jobs.queue
-        self._order = order
-        self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, self._queue_worse)
+        self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, partial(_worse, order))
         self._taken: dict[int, Share] = {}
         if entering is not None:
             by_job = {victim.job: victim for items in sorted_victims.values() for _, victim in items}
@@ -458,14 +464,11 @@ class VictimOrder:
         self._tree.took(queue)
         return victim
 
-    def _give_back(self, node: Node[Victims]) -> Share:
-        while node.queues is not None:
-            node = node.queues.items[0]
-        assert node.jobs is not None
-        return plus(node.jobs.taken, node.jobs.items[-1][1].holds)
 
-    def _queue_worse(self, a: Node[Victims], b: Node[Victims]) -> bool:
-        return not self._order.first(a.queue, b.queue, self._give_back(a), self._give_back(b))
+def _worse(order: Standing, a: Node[Victims], b: Node[Victims]) -> bool:
+    first_a, first_b = _best(a), _best(b)
+    gives_a = plus(first_a.taken, first_a.items[-1][1].holds)
+    return not order.first(a.queue, b.queue, gives_a, plus(first_b.taken, first_b.items[-1][1].holds))
 
 
 def sort_victims(overlay: Overlay, victims: Iterable[Victim]) -> dict[int, list[tuple[Key, Victim]]]:

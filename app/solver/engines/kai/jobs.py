@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from math import ceil
 from operator import add
+from typing import Any
 
-from app.solver.compiled import Journal, ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.engines.kai.gangs import Gang, compile_gang, gang_problems
 from app.solver.engines.kai.rule_sets import ReleaseRules
 from app.solver.kubernetes import PODS
@@ -154,6 +155,19 @@ def task_key(task: Task) -> tuple[int, int, str]:
     return -(task.priority or 0), micros(task.created_at) if task.created_at else OLDEST, task.name
 
 
+def are_twins(task: Task, other: Task) -> bool:
+    """Whether nothing tells two pods apart but their names, at a glance."""
+    return (
+        task.requests is other.requests
+        and task.state == other.state
+        and task.node_selector is other.node_selector
+        and task.tolerations is other.tolerations
+        and task.node_affinity is other.node_affinity
+        and (task.required_node, task.gpu_memory, task.gpu_devices)
+        == (other.required_node, other.gpu_memory, other.gpu_devices)
+    )
+
+
 def job_problems(job: Workload | Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
     """What KAI can't read of a job beside its pods; ``path`` is its place in the request."""
     if job.sub_groups is not None:
@@ -291,8 +305,10 @@ class Jobs:
     not known is None, a creation that is not known is OLDEST. ``ask[j]`` is the first ask of a job, -1 without one;
     ``of_ask[a]`` the job of an ask. ``gang[j]``: the tree of its sub groups, None without any; then ``min_available``
     says it all. ``delay`` and ``grace`` (None: the settings') in microseconds, ``evicted_at`` and ``stale_since`` None
-    where nobody knows. ``ask_constraints``: of the pods that came with asks, which are the last; ``in_order`` and
-    ``like``: of jobs that are one ask, their pods in task order, and a number that is equal for what is alike.
+    where nobody knows. ``ask_constraints`` and ``ask_columns`` (what each takes from a node, shares of GPUs left
+    out): of the pods that came with asks, which are the last; ``waiting``: by ask its job, how many of its pods wait,
+    and what for; ``in_order`` and ``like``: of jobs that are one ask, their pods in task order, and a number that is
+    equal for what is alike; ``asked``: of those that one ask grows, too, its pods in task order.
     """
 
     id: list[str] = field(default_factory=list[str])
@@ -320,7 +336,10 @@ class Jobs:
     task_wire: list[Task] = field(default_factory=list[Task])
     task_portion: list[Portion | None] = field(default_factory=list[Portion | None])
     ask_constraints: list[str] = field(default_factory=list[str])
+    ask_columns: list[tuple[tuple[int, int], ...]] = field(default_factory=list[tuple[tuple[int, int], ...]])
+    waiting: list[tuple[int, int, Share]] = field(default_factory=list[tuple[int, int, Share]])
     in_order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    asked: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     like: dict[int, int] = field(default_factory=dict[int, int])
 
     def copy(self) -> "Jobs":
@@ -361,17 +380,9 @@ def add_workloads(
     """Append workloads to an empty table. Raises KeyError, QuantityError."""
     names, of, where, states = jobs.task_name, jobs.task_job, jobs.task_node, jobs.task_state
     requests, wires, portions = jobs.task_request, jobs.task_wire, jobs.task_portion
+    rows: list[Row] = []
     for j, w in enumerate(workloads):
-        jobs.id.append(w.id)
-        jobs.uid.append(w.id if w.uid is None else w.uid)
-        jobs.queue.append(queues[w.queue])
-        jobs.priority.append(w.priority)
-        jobs.created.append(OLDEST if w.created_at is None else micros(w.created_at))
-        jobs.started.append(None if w.started_at is None else micros(w.started_at))
-        jobs.preemptible.append(w.preemptible)
-        _add_gang(jobs, w, rules)
-        jobs.stale_since.append(None if w.stale_since is None else micros(w.stale_since))
-        jobs.grace.append(_length(w.staleness_grace_period))
+        rows.append(row_of(w, queues[w.queue], rules))
         jobs.ask.append(-1)
         first = len(names)
         for task in w.tasks:
@@ -387,39 +398,39 @@ def add_workloads(
             requests.append(request if portion is None else with_shares(request, portion, size))
             wires.append(task)
         jobs.tasks.append(list(range(first, len(names))))
+    add_rows(jobs, rows)
     jobs.by_id = {name: j for j, name in enumerate(jobs.id)}
 
 
-def _add_gang(jobs: Jobs, job: Workload | Ask, rules: ReleaseRules) -> None:
-    """What is needed of a job together, and how long it makes nobody go."""
-    gang = None
+BY_JOB = ("id", "uid", "queue", "priority", "created", "started", "preemptible", "min_available",
+          "gang", "delay", "evicted_at", "stale_since", "grace")  # fmt: skip
+"""What a job says of itself, by column of ``Jobs``."""
+Row = tuple[Any, ...]
+"""The same of one job, in that order."""
+
+
+def row_of(job: Workload | Ask, queue: int, rules: ReleaseRules) -> Row:
+    """A job without its pods. Raises QuantityError."""
+    gang, least = None, 1 if job.min_available is None else job.min_available
     if job.sub_groups:
         gang = compile_gang(job.sub_groups, job.min_sub_group, flat=not rules.sub_group_trees)
-        jobs.min_available.append(gang.needs)
-    else:
-        jobs.min_available.append(1 if job.min_available is None else job.min_available)
-    jobs.gang.append(gang)
-    jobs.delay.append(_length(job.preemption_delay) or 0)
-    jobs.evicted_at.append(None if job.last_evicted_at is None else micros(job.last_evicted_at))
+        least = gang.needs
+    runs = job if isinstance(job, Workload) else None
+    return (
+        job.id, job.id if job.uid is None else job.uid, queue, job.priority or 0,
+        OLDEST if job.created_at is None else micros(job.created_at),
+        None if runs is None or runs.started_at is None else micros(runs.started_at),
+        job.preemptible is not False, least, gang, _length(job.preemption_delay) or 0,
+        None if job.last_evicted_at is None else micros(job.last_evicted_at),
+        None if runs is None or runs.stale_since is None else micros(runs.stale_since),
+        None if runs is None else _length(runs.staleness_grace_period),
+    )  # fmt: skip
 
 
-def add_ask(jobs: Jobs, ask: Ask, queue: int, rules: ReleaseRules) -> int:
-    """A job for an ask that belongs to no workload, without pods yet; its number."""
-    j = len(jobs.id)
-    jobs.id.append(ask.id)
-    jobs.uid.append(ask.id if ask.uid is None else ask.uid)
-    jobs.queue.append(queue)
-    jobs.priority.append(ask.priority or 0)
-    jobs.created.append(OLDEST if ask.created_at is None else micros(ask.created_at))
-    jobs.started.append(None)
-    jobs.preemptible.append(True if ask.preemptible is None else ask.preemptible)
-    _add_gang(jobs, ask, rules)
-    jobs.stale_since.append(None)
-    jobs.grace.append(None)
-    jobs.tasks.append([])
-    jobs.ask.append(-1)
-    jobs.by_id.setdefault(ask.id, j)
-    return j
+def add_rows(jobs: Jobs, rows: Sequence[Row]) -> None:
+    """Append jobs, in these columns."""
+    for name, column in zip(BY_JOB, zip(*rows, strict=True), strict=False):
+        getattr(jobs, name).extend(column)
 
 
 def widened(vector: Vector, width: int) -> Vector:
@@ -427,60 +438,17 @@ def widened(vector: Vector, width: int) -> Vector:
     return vector if len(vector) == width else vector + (0,) * (width - len(vector))
 
 
-class JobCounts:
-    """Pods by job: ``active`` (they have a place), ``used`` (those being released too), ``pending``.
+def rank(active: int, min_available: int) -> int:
+    """Of a job with so many active pods: 0 below its gang, 1 at it, 2 above it."""
+    return 0 if active < min_available else 1 if active == min_available else 2
 
-    Released KAI's own count of what runs goes wrong where pods are evicted twice: ``miscounted`` is by how much as long
-    as the statement stands, ``drift`` what stays of it when one is undone. ``taken``: the last that a
-    statement did to the job was to evict a pod: until something else happens to it, KAI has it down for that pod.
-    """
 
-    def __init__(self, journal: Journal, count: int, active: list[int], used: list[int], new: Iterable[int]) -> None:
-        """``count``: of all jobs; ``active``, ``used``: of those of the state, which come first; ``new``: the job of
-        each pod that came with an ask."""
-        more = [0] * (count - len(active))
-        self._add = journal.add
-        self.active, self.used = active + more, used + more
-        self.pending, self.miscounted, self.drift = ([0] * count for _ in range(3))
-        self.taken = [False] * count
-        for j in new:
-            self.pending[j] += 1
-
-    def evicted(self, j: int) -> None:
-        """An active pod is being released."""
-        self._add(self.active, j, -1)
-
-    def back(self, j: int) -> None:
-        """A pod that was being released is active again."""
-        self._add(self.active, j, 1)
-
-    def placed(self, j: int) -> None:
-        """A pending pod has a place."""
-        self._add(self.active, j, 1)
-        self._add(self.pending, j, -1)
-        self._add(self.used, j, 1)
-
-    def counted_twice(self, j: int) -> None:
-        """KAI counts a pod out that it has counted out before."""
-        self._add(self.miscounted, j, -1)
-
-    def drifts(self, j: int) -> None:
-        """KAI counts a pod back in that it has not counted out again; no rollback undoes it."""
-        self.drift[j] += 1
-
-    def keep(self) -> tuple[list[int], list[bool]]:
-        """What no journal says."""
-        return self.drift.copy(), self.taken.copy()
-
-    def go_back(self, counts: tuple[list[int], list[bool]]) -> None:
-        """As it was then."""
-        self.drift[:], self.taken[:] = counts
-
-    def seems_active(self, j: int) -> bool:
-        """Whether the job runs something by KAI's count, which double evictions upset."""
-        return self.active[j] + self.miscounted[j] + self.drift[j] != 0
-
-    def seeming_active(self, jobs: Iterable[int]) -> list[int]:
-        """Those of ``jobs`` that do."""
-        active, miscounted, drift = self.active, self.miscounted, self.drift
-        return [j for j in jobs if active[j] + miscounted[j] + drift[j]]
+def total(requests: list[tuple[int, ...]], tasks: Iterable[int]) -> Share:
+    """The sum of the pods' requests, queue resources only."""
+    cpu = memory = gpu = 0
+    for t in tasks:
+        request = requests[t]
+        cpu += request[0]
+        memory += request[1]
+        gpu += request[2]
+    return cpu, memory, gpu

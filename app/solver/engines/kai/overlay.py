@@ -1,12 +1,14 @@
 """A cycle's mutable side: where every pod is, what nodes have free, what queues hold; evict, place, undo, commit."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from app.solver.compiled import Journal, Unlogged
-from app.solver.engines.kai.fair_share import Division, QueueUse, by_memory, divide
+from app.solver.engines.kai.fair_share import Division, JobCounts, QueueUse, by_memory, divide
 from app.solver.engines.kai.jobs import (
     ALLOCATED,
     GPU,
@@ -16,14 +18,15 @@ from app.solver.engines.kai.jobs import (
     RELEASING,
     RUNNING,
     STUCK,
-    JobCounts,
     Share,
     constraints,
+    rank,
     task_key,
+    total,
     with_shares,
 )
 from app.solver.engines.kai.nodes import WHOLE, Nodes
-from app.solver.engines.kai.state import CompiledState, baseline, columns, layout, with_asks
+from app.solver.engines.kai.state import CompiledState, baseline, layout, with_asks
 from app.solver.model.state import Ask
 
 ACTIVE = (RUNNING, ALLOCATED, PIPELINED)
@@ -71,6 +74,7 @@ class Bookmark:
     evictions: dict[int, Eviction]
     placed: dict[int, None]
     committed: int
+    settled: int
     counts: tuple[list[int], list[bool]]
 
 
@@ -95,10 +99,10 @@ class Overlay:
         self.virtual = [0] * len(self.status)
         self.ghost = [0] * len(self.status)  # bit n: also listed on node n, which it left in this cycle
         self.request = jobs.task_request
-        base, first = baseline(state), self.running_tasks
-        taken = [*base.columns, *columns(self.request[first:], jobs.task_portion[first:], {})]
+        base = baseline(state)
+        taken = base.columns + jobs.ask_columns
         self._memory = layout(state).gpu_memory
-        shares = any(portion is not None for portion in jobs.task_portion)
+        shares = jobs.task_portion.count(None) < len(jobs.task_portion)
         self.by_steps = shares and not self.strict
         self.in_doubles = shares and not self.exact
         books = Unlogged() if self.by_steps else self.journal
@@ -107,19 +111,18 @@ class Overlay:
         as_sent = (t for w in state.workloads for t in state.jobs.tasks[jobs.by_id[w.id]])
         self.nodes.seed(as_sent, self.status, self.node, jobs.task_wire)
         self.wants, self.bounded = by_memory(state, jobs)
-        # gated pods wait for nothing
-        waiting = [j for j, s in zip(jobs.task_job[first:], self.status[first:], strict=True) if s == PENDING]
-        self.counts = JobCounts(self.journal, len(jobs.id), base.active, base.used, waiting)
+        self.counts = JobCounts(self.journal, len(jobs.id), base.active, base.used, jobs.waiting)
         self.queues = QueueUse(self.journal, base, self.paths, jobs)
         self._show_tables()
         self.started = list(jobs.started)
         self.evicted_at = list(jobs.evicted_at)
         self._waiting = [j for j, count in enumerate(self.pending) if count]
         self.node_names = state.node_name
-        self._ask_of_task = [a for a, ask in enumerate(asks) for _ in ask.tasks]
+        self._first_of_ask = list(accumulate([len(ask.tasks) for ask in asks], initial=self.running_tasks))
         self.leaf = [tree.is_leaf(q) for q in jobs.queue]
         self._ordered = jobs.in_order
         self.version = [0] * len(jobs.id)  # by job: the last statement that touched it, as ``closed`` counts them
+        self.settled: list[int] = []  # jobs that statements touched, one after the other
         self.ops: list[Operation] = []
         self.undone: list[int] = []
         self._evicted_by: dict[int, list[int]] = {}
@@ -155,7 +158,11 @@ class Overlay:
 
     def ask_of_task(self, t: int) -> Ask | None:
         """The ask that a pod came with; None for a pod of the state."""
-        return self.asks[self._ask_of_task[t - self.running_tasks]] if t >= self.running_tasks else None
+        return self.asks[self.number_of_ask(t)] if t >= self.running_tasks else None
+
+    def number_of_ask(self, t: int) -> int:
+        """Of the ask that a pod came with."""
+        return bisect_right(self._first_of_ask, t) - 1
 
     def constraints(self, t: int) -> str:
         """The constraints of a pod."""
@@ -164,21 +171,20 @@ class Overlay:
 
     def pods_of(self, a: int) -> list[int]:
         """The pods that came with ask number ``a``."""
-        of, first = self._ask_of_task, self.running_tasks
-        return [t for t in self.jobs.tasks[self.jobs.of_ask[a]] if t >= first and of[t - first] == a]
+        return list(range(self._first_of_ask[a], self._first_of_ask[a + 1]))
 
     def gpus_of(self, t: int) -> float:
         """What the filters count of the pod: GPUs where they add up ``in_doubles``, as released KAI does where GPUs are
         shared, else thousandths."""
         return self.request[t][GPU] / WHOLE if self.in_doubles else self.request[t][GPU]
 
-    def in_order(self, job: int) -> list[int]:
-        """The pods of a job in task order."""
-        resident = self.state.resident.order if self.jobs.ask[job] < 0 else self._ordered
-        ordered = resident.get(job)
+    def in_order(self, job: int, *, running: bool = False) -> list[int]:
+        """The pods of a job in task order; ``running``: those alone that did not come with an ask."""
+        resident, of_state = self.state.resident.order, self.state.jobs.tasks
+        kept, tasks = (resident, of_state) if running or self.jobs.ask[job] < 0 else (self._ordered, self.jobs.tasks)
+        ordered, wires = kept.get(job), self.jobs.task_wire
         if ordered is None:
-            wires = self.jobs.task_wire
-            ordered = resident[job] = sorted(self.jobs.tasks[job], key=lambda t: task_key(wires[t]))
+            ordered = kept[job] = sorted(tasks[job], key=lambda t: task_key(wires[t]))
         return ordered
 
     def wanted(self, job: int) -> tuple[list[int], Share]:
@@ -189,10 +195,13 @@ class Overlay:
         wanted = self._wanted.get(job)
         if wanted is None:
             status, virtual = self.status, self.virtual
-            able = [t for t in self.in_order(job) if status[t] == PENDING or (status[t] == RELEASING and virtual[t])]
+            # where nothing of it is being released, only pods that came with its ask are able
+            pods = self.jobs.asked.get(job) if self.used[job] == self.active[job] else None
+            pods = self.in_order(job) if pods is None else pods
+            able = (t for t in pods if status[t] == PENDING or (status[t] == RELEASING and virtual[t]))
             gang = self.jobs.gang[job]
             if gang is None:
-                tasks = able[: self.lacks(job)]
+                tasks = list(islice(able, self.lacks(job)))
             else:
                 tasks = gang.next_pods(self.active_pods(job), self.jobs.by_pod_set(able))
             wanted = self._wanted[job] = (tasks, total(self.wants, tasks))
@@ -247,7 +256,7 @@ class Overlay:
         """The ask that the statement in hand is for: that of the first of the job's pods that it placed."""
         task_job, first = self.jobs.task_job, self.running_tasks
         placed = (op.task for op in self.ops if op.kind == PLACE and task_job[op.task] == job and op.task >= first)
-        return next((self._ask_of_task[t - first] for t in placed), self.jobs.ask[job])
+        return next((self.number_of_ask(t) for t in placed), self.jobs.ask[job])
 
     # Statements.
 
@@ -442,6 +451,11 @@ class Overlay:
         self._wanted.pop(job, None)
         self.counts.taken[job] = op.kind == EVICT
         self.journal.put(self.version, job, self.closed + 1)
+        self.settled.append(job)
+
+    def settled_since(self, mark: int) -> set[int]:
+        """The jobs touched by statements since there were so many in ``settled``."""
+        return set(self.settled[mark:])
 
     def _close(self) -> None:
         self.closed += 1
@@ -464,7 +478,7 @@ class Overlay:
         """What ``go_back`` needs, between two statements of a cycle that does not keep books by steps."""
         return Bookmark(
             self.journal.checkpoint(), self.evictions.copy(), self.placed.copy(), self._committed,
-            self.counts.keep(),
+            len(self.settled), self.counts.keep(),
         )  # fmt: skip
 
     def go_back(self, bookmark: Bookmark) -> None:
@@ -472,6 +486,7 @@ class Overlay:
         self.journal.rollback(bookmark.writes)
         self.evictions, self.placed = bookmark.evictions.copy(), bookmark.placed.copy()
         self._committed = bookmark.committed
+        self.settled += self.settled_since(bookmark.settled)  # they are again what they were
         self.counts.go_back(bookmark.counts)
         self._wanted.clear()
         self.touched += self.nodes.changed
@@ -482,19 +497,3 @@ class Overlay:
         self.undone.append(0)
         self.touched += (op.node, op.other)
         self._wanted.pop(self.jobs.task_job[op.task], None)
-
-
-def rank(active: int, min_available: int) -> int:
-    """Of a job with so many active pods: 0 below its gang, 1 at it, 2 above it."""
-    return 0 if active < min_available else 1 if active == min_available else 2
-
-
-def total(requests: list[tuple[int, ...]], tasks: Iterable[int]) -> Share:
-    """The sum of the pods' requests, queue resources only."""
-    cpu = memory = gpu = 0
-    for t in tasks:
-        request = requests[t]
-        cpu += request[0]
-        memory += request[1]
-        gpu += request[2]
-    return cpu, memory, gpu

@@ -13,9 +13,20 @@ from heapq import heappop, heappush, merge
 from itertools import groupby
 
 from app.solver import kubernetes
-from app.solver.engines.kai.jobs import ALLOCATED, CPU, GPU, NOWHERE, PENDING, PIPELINED, RUNNING, Vector, widened
+from app.solver.engines.kai.jobs import (
+    ALLOCATED,
+    CPU,
+    GPU,
+    NOWHERE,
+    PENDING,
+    PIPELINED,
+    RUNNING,
+    Vector,
+    total,
+    widened,
+)
 from app.solver.engines.kai.nodes import TAKES_FREE, WHOLE
-from app.solver.engines.kai.overlay import ACTIVE, Overlay, total
+from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder
 from app.solver.engines.kai.state import Baseline, CompiledState, Kind, Layout, baseline, layout
 from app.solver.model.state import Ask, Node, Task
@@ -188,10 +199,9 @@ class FreeNodes:
 
     def at_least(self, gpus: int, *, idle: bool) -> Iterator[int]:
         """Nodes with that many GPUs free, and with ``idle`` as many idle: fewest free first, then by name."""
-        by_name = self._by_name
         for free in sorted(free for free in self._places if free >= gpus):
             for place in merge(*(places for now, places in self._places[free].items() if not idle or now >= gpus)):
-                yield by_name[place]
+                yield self._by_name[place]
 
     def _move(self, n: int, now: tuple[int, int]) -> None:
         free, idle = self._kept[n]
@@ -294,12 +304,8 @@ class Placer:
     def fits_somewhere(self, t: int, nodes: Set[int]) -> bool:
         """Whether any of ``nodes`` fits the pod."""
         overlay, allowed = self._overlay, self.allowed(t)
-        if not self._by_gpus(t):
-            return any(overlay.fits(t, n) and (allowed is None or allowed[n]) for n in nodes)
-        return any(
-            n in nodes and overlay.fits(t, n) and (allowed is None or allowed[n])
-            for n in self._free_nodes().at_least(overlay.request[t][GPU], idle=False)
-        )
+        these = self._free_nodes().at_least(overlay.request[t][GPU], idle=False) if self._by_gpus(t) else nodes
+        return any(n in nodes and overlay.fits(t, n) and (allowed is None or allowed[n]) for n in these)
 
     def _free_nodes(self) -> FreeNodes:
         if self._by_free is None:
@@ -399,7 +405,9 @@ class Placer:
         shared = overlay.gpus.share[t]
         gpu = bool(overlay.request[t][GPU]) or overlay.gpus.by_memory(t)
         has, free = (has_gpu, overlay.free[GPU]) if gpu else (self._has_cpu, overlay.free[CPU])
-        open_nodes = self._one_of_each_kind(allowed, tried) if nodes is self.everywhere else self._among(nodes)
+        open_nodes = self._one_of_each_kind(allowed, tried) if nodes is self.everywhere else None
+        if open_nodes is None:
+            open_nodes = [n for n in self.by_name if n in nodes]
         best = overlay.nodes.fitting(t, open_nodes)
         if allowed is not None:
             best = [n for n in best if allowed[n]]
@@ -424,10 +432,6 @@ class Placer:
             return next((n for n in best if has[n]), best[0])
         scores = [most - free[n] if has[n] else 0 for n in best]
         return best[scores.index(max(scores))]
-
-    def _among(self, nodes: Set[int]) -> list[int]:
-        """In order of name."""
-        return [n for n in self.by_name if n in nodes]
 
     def _one_of_each_kind(self, allowed: list[bool] | None, tried: set[int]) -> list[int]:
         """Nodes in order of name: those that the cycle changed, and of others that are alike the first that is allowed

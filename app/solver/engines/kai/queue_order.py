@@ -1,18 +1,21 @@
-"""Which queue goes first: KAI's comparison of two siblings, a tree of heaps that follows it, and the bounds that a job
-must keep.
+"""Which queue goes first: KAI's comparison of two siblings, a tree of heaps that follows it, with what waits in its
+leaves, and the bounds that a job must keep.
 """
 
+from bisect import insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import lt
 from typing import Generic, Protocol, TypeVar
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.fair_share import STEPS
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share, hundredths
 from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.state import Key
 
 T = TypeVar("T")
 
@@ -66,6 +69,61 @@ class Heap(Generic[T]):
             i = child
 
 
+Entry = tuple[Key, int]
+
+
+class Waiting:
+    """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
+    Jobs are pushed before the first is popped, or where none changes."""
+
+    __slots__ = ("_entries", "_heap", "_key", "_next", "_overlay", "_pushed", "_settled")
+
+    def __init__(self, overlay: Overlay, key: Callable[[int], Key], entries: list[Entry]) -> None:
+        """``entries``: the jobs that are pushed first, the best first."""
+        self._overlay = overlay
+        self._settled = len(overlay.settled)
+        self._key = key
+        self._entries = entries
+        self._pushed = [job for _, job in entries]
+        self._next = 0
+        self._heap: Heap[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._next if self._heap is None else len(self._heap)
+
+    def first(self) -> int:
+        """The top."""
+        return self._entries[self._next][1] if self._heap is None else self._heap.items[0]
+
+    def push(self, job: int) -> None:
+        """Add."""
+        self._pushed.append(job)
+        insort(self._entries, (self._key(job), job), self._next)
+
+    def pop(self) -> int:
+        """Remove the top."""
+        if self._heap is None and (touched := self._overlay.settled_since(self._settled)):
+            self._settled = len(self._overlay.settled)
+            if any(job in touched and self._key(job) != key for key, job in self._entries[self._next :]):
+                self._heap = self._as_it_stands()
+        if self._heap is not None:
+            return self._heap.pop()
+        self._next += 1
+        return self._entries[self._next - 1][1]
+
+    def _as_it_stands(self) -> Heap[int]:
+        """The heap that the jobs were pushed to and the first ones popped from, which looks again from now on."""
+        place = {job: i for i, (_, job) in enumerate(self._entries)}
+        places = Heap[int](lt)
+        for job in self._pushed:
+            places.push(place[job])
+        for _ in range(self._next):
+            places.pop()
+        heap = Heap[int](lambda a, b: self._key(a) < self._key(b))
+        heap.items = [self._entries[place][1] for place in places.items]
+        return heap
+
+
 class Leaf(Protocol):
     """The jobs of a leaf queue."""
 
@@ -78,19 +136,18 @@ L = TypeVar("L", bound=Leaf)
 class Node(Generic[L]):
     """A queue that has jobs at or below it: ``jobs`` of a leaf, ``queues`` otherwise."""
 
-    __slots__ = ("dirty", "jobs", "parent", "queue", "queues")
+    __slots__ = ("dirty", "jobs", "queue", "queues")
 
     def __init__(self, queue: int, queues: "Heap[Node[L]] | None", jobs: L | None) -> None:
         self.queue = queue
         self.queues = queues
         self.jobs = jobs
-        self.parent: Node[L] | None = None
         self.dirty = True
 
 
 class QueueTree(Generic[L]):
     """``less``: whether the first queue comes before the second. A queue is judged by the best job of its best child,
-    as the heaps stand."""
+    as the heaps stand. Nothing here leads back to whoever holds the tree, so that it goes when he does."""
 
     __slots__ = ("_less", "_nodes", "_parent", "_roots")
 
@@ -115,12 +172,11 @@ class QueueTree(Generic[L]):
             was_there = parent is not None
             if parent is None:
                 parent = self._nodes[above] = Node(above, Heap(self._less), None)
-            node.parent = parent
             assert parent.queues is not None
             parent.queues.push(node)
             node = parent
             if was_there:
-                self._touch(node)
+                self._touch(above)
                 return
         self._roots.push(node)
 
@@ -142,21 +198,21 @@ class QueueTree(Generic[L]):
 
     def took(self, queue: int) -> None:
         """The leaf that ``next`` gave lost a job: drop queues that ran empty, the rest of the way up needs repair."""
-        node: Node[L] | None = self._nodes[queue]
-        while node is not None:
+        while queue != ROOTLESS:
+            node, above = self._nodes[queue], self._parent[queue]
             if node.jobs if node.jobs is not None else node.queues:
-                self._touch(node)
+                self._touch(queue)
                 return
-            above = node.parent
-            (self._roots if above is None or above.queues is None else above.queues).pop()
-            del self._nodes[node.queue]
-            node = above
+            siblings = self._roots if above == ROOTLESS else self._nodes[above].queues
+            assert siblings is not None
+            siblings.pop()
+            del self._nodes[queue]
+            queue = above
 
-    def _touch(self, node: Node[L]) -> None:
-        current: Node[L] | None = node
-        while current is not None:
-            current.dirty = True
-            current = current.parent
+    def _touch(self, queue: int) -> None:
+        while queue != ROOTLESS:
+            self._nodes[queue].dirty = True
+            queue = self._parent[queue]
 
 
 NOTHING: Share = (0, 0, 0)

@@ -10,8 +10,8 @@ from functools import cached_property, partial
 
 from app.solver.engines.kai.chance import Chance, Map
 from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, sort_victims
-from app.solver.engines.kai.jobs import NOWHERE, added_up
-from app.solver.engines.kai.overlay import Mark, Overlay, rank, total
+from app.solver.engines.kai.jobs import NOWHERE, added_up, rank, total
+from app.solver.engines.kai.overlay import Mark, Overlay
 from app.solver.engines.kai.queue_order import Standing
 from app.solver.engines.kai.rule_sets import Generator, ReleaseRules
 from app.solver.engines.kai.scenario import FreeGpus, GpuRoom, Group, Headroom, Scenario, Tape, Trial, all_fit
@@ -127,7 +127,7 @@ class Search:
         trail.part(size, len(self._tasks))
         if not part:  # a set that needs one member less takes one without pods for satisfied
             return None
-        contenders = Contenders(self._overlay, self._job, rank)
+        contenders = Contenders(self._overlay, self._tools.lines, self._job, rank)
         hope = self._headroom(part, last.groups)
         nodes, self._room = set(self._open | last.left), None
         for extra, prefix in self._offers(generator, part, last.groups, nodes):

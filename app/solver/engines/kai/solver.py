@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import Contenders, Turns, VictimOrder, VictimTable, sort_victims
-from app.solver.engines.kai.jobs import GPU, PENDING, PIPELINED, RELEASING, Share
-from app.solver.engines.kai.overlay import NO_ASK, Mark, Overlay, total
+from app.solver.engines.kai.job_order import Contenders, Lines, Turns, VictimOrder, VictimTable, sort_victims
+from app.solver.engines.kai.jobs import GPU, PENDING, PIPELINED, RELEASING, Share, total
+from app.solver.engines.kai.overlay import NO_ASK, Mark, Overlay
 from app.solver.engines.kai.placing import Placer
 from app.solver.engines.kai.queue_order import OverBound, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario
@@ -182,6 +182,7 @@ class Tools:
     budget: Budget
     trail: Trail
     victims: VictimTable
+    lines: Lines
     chance: Chance
 
 
@@ -300,7 +301,7 @@ class Solver:
         self._before = Standing(tools.order.frozen())
         self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
         self._open = set(open_nodes(tools, job))
-        self._contenders = Contenders(self._overlay, job, 0)
+        self._contenders = Contenders(self._overlay, tools.lines, job, 0)
         self._scenario = Scenario(self._overlay, job)
         self._order = VictimOrder(self._overlay, self._before, self._victims)
         self._evicted: Mark = self._overlay.checkpoint()

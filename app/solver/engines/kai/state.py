@@ -4,14 +4,12 @@ changes, kept for the next one: sums over its pods, what follows from its nodes,
 What is kept is filled in as needed. Two threads may fill the same entry, with the same value.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from app.solver import kubernetes
 from app.solver.compiled import ROOTLESS, ResourceIndex, Tree
 from app.solver.engines.kai.configuration import CompiledConfiguration
-from app.solver.engines.kai.gangs import Gang
 from app.solver.engines.kai.jobs import (
     BOUNDLESS,
     CPU,
@@ -29,23 +27,24 @@ from app.solver.engines.kai.jobs import (
     Jobs,
     Portion,
     Readable,
+    Row,
     Share,
     Vector,
-    add_ask,
+    add_rows,
     add_workloads,
+    are_twins,
     constraints,
     counted,
     input_problems,
     is_gpu,
-    job_problems,
     portion_of,
+    row_of,
     task_key,
-    task_problems,
     widened,
     with_shares,
 )
 from app.solver.kubernetes import PODS, untolerated
-from app.solver.model.problems import InvalidInput, Problem, pointer
+from app.solver.model.problems import InvalidInput
 from app.solver.model.state import Ask, Node, State, Workload
 from app.solver.question import safe_point
 
@@ -127,9 +126,10 @@ class Victim:
 
 @dataclass(slots=True)
 class AskRead:
-    """The pods of an ask as they go into the tables; ``order``: their places in task order; ``like``: a number for what
-    counts of it but priority and age, equal for asks that find the same room, None where its pods differ. ``sound``:
-    nothing is wrong."""
+    """The pods of an ask as they go into the tables. ``order``: their places in task order, ``in_order`` if that is as
+    they come; ``waits``: how many of them wait, and for how much together; ``like``: a number for what counts of it but
+    priority and age, equal for asks that find the same room, None where its pods differ; ``one_by_one``: the same where
+    each is placed by itself; ``row``: the ask as a job, where it is one. ``sound``: nothing is wrong."""
 
     ask: Ask
     names: list[str]
@@ -138,19 +138,28 @@ class AskRead:
     portions: list[Portion | None]
     constraints: list[str]
     order: list[int]
-    like: int | None
+    columns: list[tuple[tuple[int, int], ...]]
+    waits: tuple[int, Share]
+    like: int | None = None
+    one_by_one: int | None = None
+    in_order: bool = False
+    row: Row | None = None
     sound: bool = False
 
 
 @dataclass(slots=True)
 class Resident:
-    """``alike``: see there. ``asks``: those last decided, by identity; ``likes``: what they are alike in. By job of the
-    state: its pods in order, and the job as a victim before anything happened to it."""
+    """``alike``: see there. ``asks``: those last decided, by identity; ``likes``: what they are alike in; ``divided``:
+    shares of queues by resource and by what they ask for. By job of the state: its pods in order, and the job as a
+    victim before anything happened to it."""
 
     baseline: Baseline | None = None
     layout: Layout | None = None
     asks: dict[int, "AskRead"] = field(default_factory=dict[int, "AskRead"])
     likes: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
+    divided: dict[Hashable, tuple[list[float], list[float]]] = field(
+        default_factory=dict[Hashable, tuple[list[float], list[float]]]
+    )
     alike: dict[Kind, list[int]] | None = None
     order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     victims: dict[int, Victim] = field(default_factory=dict[int, Victim])
@@ -237,90 +246,94 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
     resident, reads = state.resident, dict[int, AskRead]()
     if len(resident.likes) > _MOST_LIKES:
         resident.asks, resident.likes = {}, {}
-    known, likes = resident.asks, resident.likes
+    known, likes, rules = resident.asks, resident.likes, state.configuration.policy.release
+    tasks, by_id, rows = jobs.tasks, jobs.by_id, list[Row]()
+    running, first = len(tasks), len(jobs.task_name)
+    done = first
     for a, ask in enumerate(asks):
         read = known.get(id(ask))
         if read is None or read.ask is not ask:
             read = _read(ask, columns, likes)
         reads[id(ask)] = read
-        j = jobs.by_id.get(ask.workload) if ask.workload is not None else None
+        count = len(read.names)
+        pods = list(range(done, done + count))
+        order = pods if read.in_order else [done + place for place in read.order]
+        j = by_id.get(ask.workload) if ask.workload is not None else None
         if j is None:
-            j = add_ask(jobs, ask, queues[ask.queue], state.configuration.policy.release)
-        if jobs.ask[j] < 0:
+            j = len(tasks)
+            if read.row is None:
+                read.row = row_of(ask, queues[ask.queue], rules)
+            rows.append(read.row)
+            tasks.append([])
+            jobs.ask.append(a)
+            by_id.setdefault(ask.id, j)
+        elif jobs.ask[j] < 0:
             jobs.ask[j] = a
+            jobs.asked[j] = order
+        else:
+            jobs.asked.pop(j, None)
         jobs.of_ask.append(j)
-        first, count = len(jobs.task_name), len(ask.tasks)
-        if not jobs.tasks[j]:
-            jobs.in_order[j] = [first + place for place in read.order]
-            if read.like is not None:
-                jobs.like[j] = read.like
+        if not tasks[j]:
+            jobs.in_order[j] = jobs.asked[j] = order
+            tasks[j] = pods
         else:
             jobs.in_order.pop(j, None)
+            tasks[j] = tasks[j] + pods
+        like = read.like if j >= running else read.one_by_one if _alone(jobs, j, ask, queues) else None
+        if like is not None and j in jobs.asked:
+            jobs.like[j] = like
+        else:
             jobs.like.pop(j, None)
-        jobs.tasks[j] = [*jobs.tasks[j], *range(first, first + count)]
         jobs.task_name += read.names
         jobs.task_job += [j] * count
-        jobs.task_node += [NOWHERE] * count
         jobs.task_state += read.states
         jobs.task_portion += read.portions
         jobs.ask_constraints += read.constraints
+        jobs.ask_columns += read.columns
+        jobs.waiting.append((j, *read.waits))
         jobs.task_request += read.requests
         jobs.task_wire += ask.tasks
+        done += count
+    add_rows(jobs, rows)
+    jobs.task_node += [NOWHERE] * (done - first)
     width = len(resources)
     if width == len(state.resources):
         state.resident.asks = reads
-    jobs.task_request = [v if len(v) == width else widened(v, width) for v in jobs.task_request]
+    if width > len(QUEUE_RESOURCES):
+        jobs.task_request = [v if len(v) == width else widened(v, width) for v in jobs.task_request]
     return jobs, resources
 
 
 def _read(ask: Ask, columns: Columns, likes: dict[Hashable, Hashable]) -> AskRead:
-    tasks = ask.tasks
-    requests = [columns(task.requests, pod=True) for task in tasks]
-    portions = [portion_of(task, request[GPU]) for task, request in zip(tasks, requests, strict=True)]
-    states = [GONE if task.state == "gated" else PENDING for task in tasks]
-    limits = [constraints(task, ask) for task in tasks]
-    pods, like = set(zip(states, requests, portions, limits, strict=True)), None
-    if len(pods) == 1 and ask.sub_groups is None:
-        preemptible = True if ask.preemptible is None else ask.preemptible
-        same = ask.queue, preemptible, ask.min_available, len(tasks), pods.pop()
-        like = id(likes.setdefault(same, same))
-    return AskRead(
-        ask, [task.name for task in tasks], states,
-        [with_shares(request, portion, None) for request, portion in zip(requests, portions, strict=True)], portions,
-        limits, sorted(range(len(tasks)), key=lambda place: task_key(tasks[place])), like,
+    tasks, pods = ask.tasks, list[tuple[int, Vector, Portion | None, str]]()
+    for task, before in zip(tasks, (None, *tasks), strict=False):
+        if before is None or not are_twins(task, before):
+            request = columns(task.requests, pod=True)
+            portion = portion_of(task, request[GPU])
+            status = GONE if task.state == "gated" else PENDING
+            pods.append((status, with_shares(request, portion, None), portion, constraints(task, ask)))
+        else:
+            pods.append(pods[-1])
+    states, requests, portions, limits = map(list, zip(*pods, strict=True)) if pods else ([], [], [], [])
+    waits = [request for request, status in zip(requests, states, strict=True) if status == PENDING]
+    read = AskRead(
+        ask, [task.name for task in tasks], states, requests, portions, limits,
+        sorted(range(len(tasks)), key=lambda place: task_key(tasks[place])),
+        list(columns_of(requests, portions, {})), (len(waits), summed(waits)),
     )  # fmt: skip
+    read.in_order = read.order == list(range(len(tasks)))
+    if len(set(pods)) == 1 and ask.sub_groups is None:
+        one = ask.queue, ask.preemptible is not False, None, pods[0]
+        all_at_once = (*one[:2], (ask.min_available, len(tasks)), pods[0])
+        read.one_by_one = id(likes.setdefault(one, one))
+        read.like = id(likes.setdefault(all_at_once, all_at_once)) if (ask.min_available or 1) > 1 else read.one_by_one
+    return read
 
 
-def check_asks(state: CompiledState, asks: Sequence[Ask]) -> None:
-    """Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without a
-    node."""
-    problems: list[Problem] = []
-    known, readable = state.resident.asks, Readable()
-    for a, ask in enumerate(asks):
-        read = known.get(id(ask))
-        sound = (read is not None and read.ask is ask and read.sound) or is_plain(ask, readable)
-        if sound and _gang_of(state, ask) is None:
-            continue
-        problems += job_problems(ask, ("asks", a))
-        problems += _strangers(state, ask, ("asks", a))
-        problems += task_problems(ask.tasks, ("asks", a))
-        for t, task in enumerate(ask.tasks):
-            problems += kubernetes.problems(task, ("asks", a, "tasks", t))
-    homeless = baseline(state).homeless
-    place = {w.id: i for i, w in enumerate(state.workloads)} if homeless else {}
-    for j, i in homeless:
-        where = pointer("state", "workloads", place[state.jobs.id[j]], "tasks", i, "node")
-        problems.append(Problem(pointer=where, detail="a running pod is on a node: say which"))
-    if problems:
-        raise InvalidInput(problems)
-
-
-def are_sound(state: CompiledState, asks: Sequence[Ask]) -> None:
-    """What was checked and read need not be checked again."""
-    known = state.resident.asks
-    for ask in asks:
-        if (read := known.get(id(ask))) is not None:
-            read.sound = True
+def _alone(jobs: Jobs, j: int, ask: Ask, queues: dict[str, int]) -> bool:
+    """Whether the ask grows a job as if it were one of its own, of which each pod is placed by itself."""
+    mine = queues.get(ask.queue), ask.preemptible is not False
+    return jobs.gang[j] is None and jobs.min_available[j] <= 1 and mine == (jobs.queue[j], jobs.preemptible[j])
 
 
 def is_plain(ask: Ask, readable: Readable) -> bool:
@@ -333,26 +346,6 @@ def is_plain(ask: Ask, readable: Readable) -> bool:
             and readable(task.requests) for task in ask.tasks
         )
     )  # fmt: skip
-
-
-def _gang_of(state: CompiledState, ask: Ask) -> Gang | None:
-    """That of the workload which the ask grows."""
-    j = state.jobs.by_id.get(ask.workload) if ask.workload is not None else None
-    return None if j is None else state.jobs.gang[j]
-
-
-def _strangers(state: CompiledState, ask: Ask, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Pods of an ask that are in none of the sub groups of the workload that it grows."""
-    gang = _gang_of(state, ask)
-    if gang is None:
-        return
-    names = {pod_set.name for pod_set in gang.pod_sets}
-    for t, task in enumerate(ask.tasks):
-        if task.sub_group not in names:
-            detail = (
-                "its workload has sub groups: say which" if task.sub_group is None else "its workload has none of it"
-            )
-            yield Problem(pointer=pointer(*path, "tasks", t, "sub_group"), detail=detail)
 
 
 _HOLDING = (RUNNING, RELEASING, STUCK)
@@ -402,7 +395,12 @@ def _layout(state: CompiledState) -> Layout:
     )  # fmt: skip
 
 
-def columns(
+def summed(requests: Sequence[Vector]) -> Share:
+    """Their sum, queue resources only."""
+    return sum(v[CPU] for v in requests), sum(v[MEMORY] for v in requests), sum(v[GPU] for v in requests)
+
+
+def columns_of(
     requests: Sequence[Vector], portions: Sequence[Portion | None],
     seen: dict[tuple[Vector, bool], tuple[tuple[int, int], ...]],
 ) -> Iterable[tuple[tuple[int, int], ...]]:  # fmt: skip
@@ -419,7 +417,7 @@ def columns(
 
 def _baseline(state: CompiledState) -> Baseline:
     jobs, tree = state.jobs, state.configuration.tree
-    taken = list(columns(jobs.task_request, jobs.task_portion, {}))
+    taken = list(columns_of(jobs.task_request, jobs.task_portion, {}))
     free = [[v[r] for v in state.capacity] for r in range(len(state.resources))]
     sums = sums_over(tree, layout(state).lacking, free, free)
     counted = [sums.count(jobs, j, taken, 1) for j in range(len(jobs.id))]

@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 from app.solver.compiled import Tree
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected
-from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share
-from app.solver.engines.kai.overlay import Overlay, total
+from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share, total
+from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, holds_within, minus, plus
 from app.solver.model.base import seconds
 

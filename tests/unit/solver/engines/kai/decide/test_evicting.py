@@ -1,10 +1,16 @@
 """Consolidation, reclaim and preempt: who is taken, who is spared, what moves."""
 
+import gc
+from typing import Any
+from weakref import ReferenceType, ref
+
 import pytest
 
-from app.solver.engines.kai import solver
+from app.solver.engines.kai import engine, solver
+from app.solver.engines.kai.actions import Cycle, begin
+from app.solver.engines.kai.overlay import Overlay
 from tests.support.bounds import Bounded
-from tests.support.kai_world import Json
+from tests.support.kai_world import Json, crowded, decide
 from tests.unit.solver.engines.kai.case import Case, ask, node, queue, workload
 
 ROOT = queue("root", gpu="unlimited")
@@ -362,3 +368,25 @@ def test_saturation_is_asked_of_what_is_wanted_or_taken_alone() -> None:
     gpu = Case(queues, [node("n", gpu=2)], running, ask("a", "p1", cpu=4, priority=60), asks[1], actions=["reclaim"])
     assert gpu.outcome("a") == "wait"
     assert gpu.evicted == []
+
+
+@pytest.mark.parametrize("release", ["0.13", "0.17"])
+def test_what_a_decision_has_built_goes_with_it(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
+    """No ring of references keeps it until somebody looks for garbage."""
+    overlays: list[ReferenceType[Overlay]] = []
+
+    def begun(*args: Any, **more: Any) -> Cycle:
+        cycle = begin(*args, **more)
+        overlays.append(ref(cycle.overlay))
+        return cycle
+
+    monkeypatch.setattr(engine, "begin", begun)
+    body = crowded(1)
+    body["configuration"]["settings"]["kai"]["release"] = release
+    gc.disable()
+    try:
+        assert decide(body)["plan"]["evictions"]
+        assert overlays
+        assert not any(overlay() for overlay in overlays)
+    finally:
+        gc.enable()
