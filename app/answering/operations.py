@@ -48,7 +48,7 @@ from app.solver.engine import Loss, Lost, all_facts, engine_of
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Answer, ProposalVerdict
-from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, listed
 from app.solver.model.request import DecisionRequest, Eviction, Proposal, StateOrReference
 from app.solver.model.state import Task, Workload
 from app.solver.question import Question
@@ -219,8 +219,8 @@ def _imported(body: bytes, asked: "Inquiry") -> bytes:
             configuration=manifest.configuration,
             state=manifest.state,
             asks=manifest.asks,
-            findings=manifest.findings,
-            configuration_findings=_remarks(manifest.configuration),
+            findings=listed(manifest.findings),
+            configuration_findings=listed(_remarks(manifest.configuration)),
         )
     )
 

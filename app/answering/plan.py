@@ -31,7 +31,7 @@ from app.solver.model import base
 from app.solver.model.base import UNLIMITED, Quantity, Time, micros, parse_quantity, scale_of, units
 from app.solver.model.configuration import Queue, Quota, quotas
 from app.solver.model.decision import Decision, Outcome
-from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, pointing
+from app.solver.model.problems import Finding, InvalidInput, Problem, Unsupported, listed, pointing
 from app.solver.model.request import Options
 from app.solver.model.state import Ask
 from app.solver.question import Question
@@ -156,7 +156,7 @@ def plan(body: bytes, now: Time, sources: Sources) -> bytes:
         engine=answer.engine, release=answer.release, configuration=answer.configuration, state=answer.state,
         outcome=_worst(described.outcome for described in work), work=work, asks=new,
         decisions=[by_ask[ask.id] for ask in new], waiting=[by_ask[ask.id] for ask in cluster.asks], plan=answer.plan,
-        queues=queues, findings=[*cluster.findings, *cluster.carried(), *_below(findings.all())],
+        queues=queues, findings=listed([*cluster.findings, *cluster.carried(), *_below(findings.all())]),
         stats=stats_of(watch.seconds),
     )  # fmt: skip
     return encode(reply)

@@ -14,6 +14,7 @@ import msgspec
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
 from app.base.lru import Lru
+from app.base.ticket import may_take_long
 from app.solver import solve
 from app.solver.apply import Index, Patch, patch, patched
 from app.solver.delta import digest
@@ -105,6 +106,9 @@ _KEPT = 64
 _BYTES_OF_A_QUEUE = 8192
 """Of a compiled configuration, its document included; measured on Kueue and YuniKorn, and tripled."""
 
+_LARGE, _MANY_QUEUES = 512 << 10, 4096
+"""So large is a document, in bytes or queues, that compiling it, or a state for it, takes 20 ms and more."""
+
 
 class Documents(Protocol):
     """Where stored configurations are found, not compiled."""
@@ -162,8 +166,13 @@ class Compiled:
         name, revision = self._documents.head(reference)
         key = (name, revision, engine)
         if (known := self._stored.get(key)) is not None:
+            if len(known.configuration.queues) > _MANY_QUEUES:
+                may_take_long()
             return known
-        document = decode(self._documents.document(name, revision), Configuration)
+        body = self._documents.document(name, revision)
+        if len(body) > _LARGE:
+            may_take_long()
+        document = decode(body, Configuration)
         configured = solve.configure(document, engine, name=name, revision=revision)
         self._stored.put(key, configured, _bytes_of(document))
         return configured

@@ -213,6 +213,14 @@ def may_wait() -> None:
         raise TooSlow
 
 
+def may_take_long() -> None:
+    """To be called before what takes the processor for long without a safe point. Raises TooSlow where a small request
+    is being answered: everybody who asks this process would wait for it."""
+    ticket = _held.get()
+    if ticket is not None and ticket.of == "small":
+        raise TooSlow
+
+
 _left_behind: ContextVar[list[object] | None] = ContextVar("held", default=None)
 
 

@@ -10,7 +10,7 @@ from app.answering.operations import Inquiry, Operation
 from app.base.decoding import decode
 from app.base.errors import BadInput, BadRequest
 from app.configurations.repository import Revision
-from app.configurations.router import Name, Number, Service
+from app.configurations.router import ON_CURRENT, ON_REVISION, Name, Number, Service
 from app.configurations.service import etag
 from app.formats import ExportedManifest, ImportedManifest, export
 from app.formats.exported import EXPORTS, YAML, ExportFormat, Format
@@ -21,7 +21,7 @@ from app.http.responses import json_response
 from app.http.routing import service
 from app.solver.engines import FIRST
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Problem
+from app.solver.model.problems import Problem, listed
 from app.workers.dispatcher import Dispatcher, Offload
 
 DOCUMENTED = (ImportedManifest, ExportedManifest)
@@ -87,7 +87,11 @@ async def import_manifest(
 
 
 @router.get(
-    "/{name}:export", operation_id="export_configuration", summary="A configuration in one system's words", **_EXPORT
+    "/{name}:export",
+    operation_id="export_configuration",
+    summary="A configuration in one system's words",
+    dependencies=ON_CURRENT,
+    **_EXPORT,
 )
 async def export_current(
     request: Request, name: Name, stored: Service, conditions: Conditions, format: As = None  # noqa: A002
@@ -101,6 +105,7 @@ async def export_current(
     "/{name}/revisions/{number}:export",
     operation_id="export_configuration_revision",
     summary="A revision in one system's words",
+    dependencies=ON_REVISION,
     **_EXPORT,
 )
 async def export_revision(
@@ -137,7 +142,7 @@ def _exported(request: Request, revision: Revision, wanted: ExportFormat | None,
     exported = export(configuration, chosen)
     if as_json:
         return json_response(
-            ExportedManifest(format=chosen, text=exported.text, findings=exported.findings), headers=headers
+            ExportedManifest(format=chosen, text=exported.text, findings=listed(exported.findings)), headers=headers
         )
     headers["Arbiter-Findings"] = str(len(exported.findings))
     return Response(exported.text, media_type=exported.media_type, headers=headers)

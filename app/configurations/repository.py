@@ -5,7 +5,7 @@ they were committed, and tells the channel ``CHANNEL``.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -125,6 +125,14 @@ def numbered(session: Session, name: str, revision: int) -> Revision | None:
     wanted = select(*_SUMMARY, revisions.c.document).where(revisions.c.name == name, revisions.c.revision == revision)
     row = session.execute(wanted).first()
     return None if row is None else Revision(*row)
+
+
+def largest(session: Session, name: str, numbers: Sequence[int]) -> int:
+    """Bytes of the largest document among these revisions, or of the current one where none is said; 0: there is none.
+    PostgreSQL knows without reading them."""
+    size = select(func.max(func.octet_length(revisions.c.document))).where(revisions.c.name == name)
+    size = size.where(revisions.c.revision.in_(numbers)) if numbers else size.join(configurations, _IS_CURRENT)
+    return session.execute(size).scalar_one() or 0
 
 
 def exists(session: Session, name: str) -> bool:

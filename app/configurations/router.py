@@ -1,12 +1,15 @@
 """`/v1/configurations`: administration by REST, with ETag on every read and If-Match on every write; then labels,
 which say what is in use under which name, one queue at a time, and the history of revisions."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Path, Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -36,7 +39,7 @@ from app.configurations.service import (
     etag,
 )
 from app.db.database import Database
-from app.http.body import Body, OwnBody
+from app.http.body import Body, OwnBody, read_body, worked_on
 from app.http.openapi import (
     Comment,
     Conditions,
@@ -49,7 +52,7 @@ from app.http.openapi import (
     operation,
 )
 from app.http.responses import json_response
-from app.http.routing import provided
+from app.http.routing import provided, service
 from app.solver.engine import example
 from app.solver.engines import FIRST
 from app.solver.model.base import Wire
@@ -78,6 +81,29 @@ LabelName = Annotated[
 ]
 DryRun = Annotated[bool, Query(description="Only say what would happen, with all findings")]
 Engine = Annotated[EngineName | None, Query(description="Check for this engine, not the document's")]
+
+
+@asynccontextmanager
+async def _turn(request: Request, name: str, *revisions: int, body: bytes = b"") -> AsyncGenerator[None]:
+    """The endpoint works itself on these revisions of a configuration, none said: on the current one; and on a body.
+    Raises DeadlinePassed, Unavailable."""
+    size = await to_thread.run_sync(service(request, Configurations).largest, name, *revisions)
+    async with worked_on(request, max(size, len(body))):
+        yield
+
+
+async def _on_current(request: Request, name: Name) -> AsyncGenerator[None]:
+    async with _turn(request, name):
+        yield
+
+
+async def _on_revision(request: Request, name: Name, number: Number) -> AsyncGenerator[None]:
+    async with _turn(request, name, number):
+        yield
+
+
+ON_CURRENT, ON_REVISION = ([Depends(turn, scope="function")] for turn in (_on_current, _on_revision))
+"""Of a large document few are worked on at once, of one caller after the other."""
 
 
 def read_intent(conditions: Conditions, comment: Comment, dry_run: DryRun = False) -> Intent:
@@ -210,12 +236,20 @@ QueueName = Annotated[
     "/{name}/queues/{queue:path}",
     operation_id="get_queue",
     summary="One queue",
-    **operation(needs="read", responses={200: StoredQueue, 304: None}, errors=(404, 503), etag=True),
+    dependencies=ON_CURRENT,
+    **operation(needs="read", responses={200: StoredQueue, 304: None}, errors=(404, 503, 504), etag=True),
 )
 def get_queue(name: Name, queue: QueueName, admin: Admin, conditions: Conditions) -> Response:
     """A queue of the current revision; the entity tag is the configuration's."""
     revision, settings = admin.queues.get(name, queue)
     return shown({**summary(revision), "queue": settings}, etag(revision) or "", conditions)
+
+
+async def _read_queue(request: Request, name: Name) -> AsyncGenerator[bytes]:
+    """A body that goes into the current revision."""
+    body = await read_body(request)
+    async with _turn(request, name, body=body):
+        yield body
 
 
 @queues.put(
@@ -229,7 +263,13 @@ def get_queue(name: Name, queue: QueueName, admin: Admin, conditions: Conditions
     ),
 )  # fmt: skip
 def put_queue(
-    name: Name, queue: QueueName, body: OwnBody, admin: Admin, intent: Intended, once: Keyed, engine: Engine = None
+    name: Name,
+    queue: QueueName,
+    body: Annotated[bytes, Depends(_read_queue, scope="function")],
+    admin: Admin,
+    intent: Intended,
+    once: Keyed,
+    engine: Engine = None,
 ) -> Response:
     """A new revision of the configuration with this queue in its place, or as the last one.
 
@@ -249,9 +289,10 @@ def put_queue(
     "/{name}/queues/{queue:path}",
     operation_id="delete_queue",
     summary="Remove one queue",
+    dependencies=ON_CURRENT,
     **operation(
         needs="admin",
-        responses={200: ConfigurationWritten}, errors=(404, 409, 412, 428, 429, 503), etag=True
+        responses={200: ConfigurationWritten}, errors=(404, 409, 412, 428, 429, 503, 504), etag=True
     ),
 )  # fmt: skip
 def delete_queue(
@@ -277,17 +318,22 @@ Against = Annotated[
 ]
 
 
+async def _on_both(request: Request, name: Name, number: Number, against: Against = None) -> AsyncGenerator[None]:
+    async with _turn(request, name, number, number - 1 if against is None else against):
+        yield
+
+
 @revisions.get(
     "/{name}/revisions",
     operation_id="list_configuration_revisions",
     **operation(needs="read", responses={200: RevisionPage, 304: None}, errors=(404, 503), etag=True),
 )
 def list_revisions(
-    name: Name, service: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None
+    name: Name, stored: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None
 ) -> Response:
     """Revisions of a configuration, newest first, with author, time and comment."""
     before = min(int(decode_cursor(cursor, int)[0]), _NO_REVISION) if cursor else None
-    history = service.history(name, before, limit + 1)
+    history = stored.history(name, before, limit + 1)
     more = encode_cursor(history[limit - 1].revision) if len(history) > limit else None
     return tagged(RevisionPage(items=summaries(history[:limit]), next_cursor=more), conditions)
 
@@ -295,34 +341,37 @@ def list_revisions(
 @revisions.get(
     "/{name}/revisions/{number}",
     operation_id="get_configuration_revision",
-    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(404, 503), etag=True),
+    dependencies=ON_REVISION,
+    **operation(needs="read", responses={200: StoredConfiguration, 304: None}, errors=(404, 503, 504), etag=True),
 )
-def get_revision(name: Name, number: Number, service: Service, conditions: Conditions) -> Response:
+def get_revision(name: Name, number: Number, stored: Service, conditions: Conditions) -> Response:
     """One revision, with its document; it never changes."""
-    return revision_shown(service.get(name, number), conditions)
+    return revision_shown(stored.get(name, number), conditions)
 
 
 @revisions.get(
     "/{name}/revisions/{number}/diff",
     operation_id="diff_configuration_revisions",
     summary="What a revision changed",
-    **operation(needs="read", responses={200: ConfigurationDiff, 304: None}, errors=(404, 503), etag=True),
+    dependencies=[Depends(_on_both, scope="function")],
+    **operation(needs="read", responses={200: ConfigurationDiff, 304: None}, errors=(404, 503, 504), etag=True),
 )
 def diff_revisions(
-    name: Name, number: Number, service: Service, conditions: Conditions, against: Against = None
+    name: Name, number: Number, stored: Service, conditions: Conditions, against: Against = None
 ) -> Response:
     """By structure: queues and flavors added, removed and changed, settings; each value by pointer, old and new."""
-    return tagged(compare(service, name, number, against), conditions)
+    return tagged(compare(stored, name, number, against), conditions)
 
 
 @revisions.post(
     "/{name}/revisions/{number}:restore",
     operation_id="restore_configuration_revision",
     summary="Bring a revision back",
+    dependencies=ON_REVISION,
     **operation(
         needs="admin",
         responses={200: ConfigurationWritten, 201: ConfigurationWritten},
-        errors=(404, 409, 412, 428, 429, 503), etag=True,
+        errors=(404, 409, 412, 428, 429, 503, 504), etag=True,
     ),
 )  # fmt: skip
 def restore_revision(name: Name, number: Number, admin: Admin, intent: Intended, once: Keyed) -> Response:
@@ -365,12 +414,10 @@ router = APIRouter(prefix=_PREFIX, tags=["configurations"])
     operation_id="list_configurations",
     **operation(needs="read", responses={200: ConfigurationPage, 304: None}, errors=(503,), etag=True),
 )
-def list_configurations(
-    service: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None
-) -> Response:
+def list_configurations(stored: Service, conditions: Conditions, limit: Limit = 100, cursor: Cursor = None) -> Response:
     """Configurations by name, each with its current revision."""
     after = str(decode_cursor(cursor, str)[0]) if cursor else None
-    configurations = service.page(after, limit + 1)
+    configurations = stored.page(after, limit + 1)
     more = encode_cursor(configurations[limit - 1].name) if len(configurations) > limit else None
     return tagged(ConfigurationPage(items=summaries(configurations[:limit]), next_cursor=more), conditions)
 
@@ -378,13 +425,14 @@ def list_configurations(
 @router.get(
     "/{name}",
     operation_id="get_configuration",
+    dependencies=ON_CURRENT,
     **operation(
-        needs="read", followers=True, responses={200: StoredConfiguration, 304: None}, errors=(404, 503), etag=True
+        needs="read", followers=True, responses={200: StoredConfiguration, 304: None}, errors=(404, 503, 504), etag=True
     ),
 )
-def get_configuration(name: Name, service: Service, conditions: Conditions) -> Response:
+def get_configuration(name: Name, stored: Service, conditions: Conditions) -> Response:
     """The current revision, with its document."""
-    return revision_shown(service.get(name), conditions)
+    return revision_shown(stored.get(name), conditions)
 
 
 @router.put(

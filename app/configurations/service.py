@@ -31,7 +31,7 @@ from app.solver import solve
 from app.solver.delta import digest as digest_of
 from app.solver.model.base import Wire
 from app.solver.model.configuration import Configuration
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem, listed
 
 
 class ConfigurationSummary(Wire, frozen=True, kw_only=True):
@@ -83,7 +83,8 @@ class ConfigurationWritten(Wire, frozen=True, kw_only=True, omit_defaults=False)
     changed: bool
     """Whether the document differs from the current revision; if not, there is no new one."""
     findings: list[Finding]
-    """What an administrator should know; pointers lead into the whole document."""
+    """What an administrator should know; pointers lead into the whole document. Of more than 1,000 the worst, and how
+    many more there are."""
 
 
 class ConfigurationPage(Wire, frozen=True, kw_only=True, omit_defaults=False):
@@ -174,6 +175,12 @@ class Configurations:
             if revision is not None and not repository.exists(session, name):
                 raise unknown(name)
             return lookup(session, name, revision)
+
+    def largest(self, name: str, *revisions: int) -> int:
+        """Bytes of the largest document among these revisions, or of the current one where none is said; 0: there is
+        none. Raises Unavailable."""
+        with self._database.session() as session:
+            return repository.largest(session, name, revisions)
 
     def page(self, after: str | None, limit: int) -> list[Summary]:
         """Raises Unavailable."""
@@ -277,7 +284,7 @@ def drafted(
         findings += [solve.as_finding(problem) for problem in invalid.problems]
     if errors := [located(finding) for finding in findings if finding.severity == "error"]:
         raise BadInput(errors, extra={"findings": findings})
-    return Draft(configuration, digest, findings)
+    return Draft(configuration, digest, listed(findings))
 
 
 class Editor:

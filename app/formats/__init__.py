@@ -188,9 +188,10 @@ class ImportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """The waiting work that was found."""
     findings: list[Finding]
     """What could not be carried over; pointers lead into the manifest, the number of the document first where there are
-    several."""
+    several. Of more than 1,000 the worst, and how many more there are."""
     configuration_findings: list[Finding]
-    """Remarks about the configuration, as a write of it would give; errors among them would refuse the write."""
+    """Remarks about the configuration, as a write of it would give; errors among them would refuse the write. Of more
+    than 1,000 the worst, and how many more there are."""
 
 
 class ExportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
@@ -202,4 +203,5 @@ class ExportedManifest(Wire, frozen=True, kw_only=True, omit_defaults=False):
     text: str
     """The manifest: YAML, or YSON for YTsaurus."""
     findings: list[Finding]
-    """What the format has no words for; pointers lead into the configuration."""
+    """What the format has no words for; pointers lead into the configuration. Of more than 1,000 the worst, and how
+    many more there are."""

@@ -158,7 +158,7 @@ def inflate(body: bytes, coding: str, bounds: Bounds) -> bytes:
     """``body`` decompressed. Raises BadRequest, TooLarge, DeadlinePassed, and what ``hold`` raises."""
     whole = BytesIO()
     try:
-        for piece in _gunzip(body) if coding == "gzip" else _unzstd(body):
+        for piece in _pieces(body, coding):
             if time.monotonic() > bounds.end:
                 raise DeadlinePassed(bounds.seconds)
             if whole.tell() + len(piece) > bounds.most:
@@ -175,39 +175,24 @@ def too_large(most: int) -> TooLarge:
     return TooLarge(f"the body is larger than {most} bytes, as sent or decompressed (ARBITER_MAX_BODY_BYTES)")
 
 
-def _gunzip(body: bytes) -> Iterator[bytes]:
-    """Members of a gzip stream, one after the other, in pieces."""
-    rest = memoryview(body)
-    for _ in range(_MOST_FRAMES):
-        member = zlib.decompressobj(_GZIP)
-        while not member.eof:
-            if not rest:
-                raise EOFError("it ends early")
-            bite, rest = rest[:_BITE], rest[_BITE:]
-            yield member.decompress(bite, _PIECE)
-            while member.unconsumed_tail and not member.eof:
-                yield member.decompress(member.unconsumed_tail, _PIECE)
-        rest = _left(body, rest, member.unused_data)
-        if not rest:
-            return
-    raise EOFError("too many members")
-
-
-def _unzstd(body: bytes) -> Iterator[bytes]:
-    """Frames of a zstd stream, in pieces."""
+def _pieces(body: bytes, coding: str) -> Iterator[bytes]:
+    """Members of a gzip stream, or frames of a zstd one, one after the other, in pieces."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
     rest = memoryview(body)
     for _ in range(_MOST_FRAMES):
-        frame = decompressor.decompressobj()
+        member = zlib.decompressobj(_GZIP) if coding == "gzip" else None
+        frame = member or decompressor.decompressobj()
         while not frame.eof:
             if not rest:
                 raise EOFError("it ends early")
             bite, rest = rest[:_BITE], rest[_BITE:]
-            yield frame.decompress(bite)
+            yield frame.decompress(bite) if member is None else member.decompress(bite, _PIECE)
+            while member is not None and member.unconsumed_tail and not member.eof:
+                yield member.decompress(member.unconsumed_tail, _PIECE)
         rest = _left(body, rest, frame.unused_data)
         if not rest:
             return
-    raise EOFError("too many frames")
+    raise EOFError("too many members or frames")
 
 
 def _left(body: bytes, rest: memoryview, unused: bytes) -> memoryview:
@@ -397,14 +382,21 @@ async def _within_timeout(request: Request) -> AsyncGenerator[tuple[float, float
         spend_timeout(time.monotonic() - began, seconds)
 
 
-async def read_in_turn(request: Request) -> AsyncGenerator[bytes]:
-    """The same where this process does the work itself: on few that are large at once, of one caller after the other,
-    until the endpoint has its answer. Raises DeadlinePassed too."""
-    body = await read_body(request)
+@asynccontextmanager
+async def worked_on(request: Request, size: int) -> AsyncGenerator[None]:
+    """This process itself works inside on a document of so many bytes: on few that are large at once, of one caller
+    after the other. Raises DeadlinePassed."""
     async with AsyncExitStack() as stack:
-        if len(body) > FREE:
+        if size > FREE:
             async with _within_timeout(request):
                 await stack.enter_async_context(service(request, Budget).working.passed())
+        yield
+
+
+async def read_in_turn(request: Request) -> AsyncGenerator[bytes]:
+    """The same where the endpoint works on it itself, until it has its answer. Raises DeadlinePassed too."""
+    body = await read_body(request)
+    async with worked_on(request, len(body)):
         yield body
 
 

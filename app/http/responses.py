@@ -17,7 +17,7 @@ from starlette.responses import Response
 from app.base.decoding import Malformed
 from app.base.errors import ArbiterError, counted
 from app.solver.model.base import Wire
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import MOST_LISTED, Finding, InvalidInput, Problem
 
 _encode = msgspec.json.Encoder().encode
 
@@ -31,8 +31,6 @@ def json_response(
 
 
 MEDIA_TYPE = "application/problem+json"
-MOST_LISTED = 1_000
-"""Of what is wrong with one request."""
 
 
 class Fault(Wire, frozen=True, kw_only=True):

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.base.ticket import FairGate
 from app.configurations.router import EXAMPLE
+from app.http.body import Budget
 from app.http.openapi import encode_cursor
 
 URL = "/v1/configurations/prod"
@@ -276,3 +278,39 @@ def test_decisions_use_names_and_revisions(service: TestClient, tag: str) -> Non
     new, old = decide("prod"), decide("prod@1")
     assert (new["configuration"]["revision"], new["decisions"][0]["outcome"]) == (2, "infeasible")
     assert (old["configuration"]["revision"], old["decisions"][0]["outcome"]) == (1, "admit")
+
+
+# All that reads a stored document, or changes a part of one.
+WORK = [
+    ("GET", ""), ("GET", ":export"), ("GET", "/queues/q7"), ("PUT", "/queues/q7"), ("DELETE", "/queues/q7"),
+    ("GET", "/revisions/1"), ("GET", "/revisions/1:export"), ("GET", "/revisions/2/diff"),
+    ("GET", "/revisions/2/diff?against=1"), ("GET", "/revisions/1/diff?against=2"), ("POST", "/revisions/1:restore"),
+]  # fmt: skip
+
+
+def test_of_large_documents_few_are_worked_on_at_once(service: TestClient) -> None:
+    """Where there is no turn to be had what is about a large one is late, the older of two revisions or the newer; what
+    is about another is not."""
+    queues = [{"name": f"q{i}", "quota": {"cpu": {"guaranteed": "1"}}} for i in range(1500)]
+    large, small = document() | {"queues": queues}, document() | {"queues": queues[:9]}
+    for name, documents in {"large": [large, large | {"flavors": [{"name": "f"}]}], "mixed": [large, small]}.items():
+        condition: dict[str, str] = {}
+        for body in documents:
+            put = service.put(f"/v1/configurations/{name}", json=body, headers=condition)
+            assert put.status_code in (200, 201), put.text
+            condition = {"If-Match": put.headers["ETag"]}
+    budget: Any = service.app.state.services.of(Budget)  # pyright: ignore[reportAttributeAccessIssue]
+    budget.working = FairGate(0)
+
+    def statuses(name: str) -> list[int]:
+        said = {"Request-Timeout": "0.3"}
+        return [
+            service.request(
+                method, f"/v1/configurations/{name}{path}", headers=said, json={} if method == "PUT" else None
+            ).status_code
+            for method, path in WORK
+        ]
+
+    assert statuses("large") == [504] * len(WORK)
+    late = [path for (_, path), status in zip(WORK, statuses("mixed"), strict=True) if status == 504]
+    assert late == [path for _, path in WORK if path.startswith("/revisions/")]

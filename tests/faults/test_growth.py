@@ -13,12 +13,14 @@ from app.answering.comparison import refuse_duplicates
 from app.answering.sources import Compiled
 from app.base.decoding import decode
 from app.base.errors import BadInput
+from app.formats import export
 from app.simulations.accepting import variant_names
 from app.simulations.core.scenario import variants_of
 from app.simulations.schemas import SimulationRequest
 from app.solver import check, solve
 from app.solver.apply import Index, delta_of
 from app.solver.delta import apply_delta, in_delta
+from app.solver.engine import ENGINES
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Decision, Placement, Plan, PlannedEviction
 from app.solver.model.request import DecisionRequest
@@ -171,6 +173,30 @@ def _time(work: Work) -> float:
     begun = time.process_time()
     work()
     return time.process_time() - begun
+
+
+def _many_queues(engine: str, count: int) -> Configuration:
+    """All below one, where the engine has trees."""
+    parent = {"kube-scheduler": None}.get(engine, "root")
+    queues: list[dict[str, Any]] = [{"name": "root"}] if parent else []
+    queues += [{"name": f"root.q{i}", "parent": parent, "quota": {"cpu": {"guaranteed": 1}}} for i in range(count)]
+    return msgspec.convert({"engine": engine, "queues": queues}, Configuration)
+
+
+ABOUT: dict[str, Callable[[Configuration], object]] = {
+    "findings": solve.findings,
+    "settings": lambda configuration: solve.effective_settings(solve.configure(configuration), None),
+    "shares": lambda configuration: solve.shares(solve.load(solve.configure(configuration), State()), [], 0),
+    "export": lambda configuration: export(configuration, configuration.engine or ""),
+}
+
+
+@pytest.mark.parametrize("about", ABOUT)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_told_of_a_configuration_costs_what_its_queues_do(engine: str, about: str) -> None:
+    """Nothing that is told of one queue is worked out of all of them again."""
+    few, many = (partial(ABOUT[about], _many_queues(engine, count)) for count in (500, 4000))
+    assert any(_time(many) < LINEAR * _time(few) for _ in range(3))
 
 
 def test_a_deep_tree_costs_what_a_flat_one_does() -> None:

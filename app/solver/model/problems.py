@@ -39,6 +39,19 @@ Carried: TypeAlias = Annotated[list[Finding], msgspec.Meta(max_length=MOST_CARRI
 _SEVERITIES = ("error", "warning", "info")
 
 
+MOST_LISTED = 1_000
+"""Of what is wrong with one request, or is to be known about one document."""
+
+
+def listed(findings: Sequence[Finding]) -> list[Finding]:
+    """Of many the worst, and how many more there are: an answer is not many times as large as what was asked."""
+    if len(findings) <= MOST_LISTED:
+        return list(findings)
+    worst = sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))[:MOST_LISTED]
+    detail = f"{len(findings) - MOST_LISTED} more findings are not listed"
+    return [*worst, Finding(rule="more-findings", severity="info", pointer="", detail=detail)]
+
+
 def carried(*sources: Iterable[Finding]) -> list[Finding] | None:
     """The findings of several sources, each once, the worst first. None where there are none."""
     findings = list(dict.fromkeys(finding for source in sources for finding in source))

@@ -1,9 +1,11 @@
 """Where configurations and states are found: compiled once each, as they are now or as they were."""
 
+import msgspec
 import pytest
 
 from app.answering.sources import Compiled, Sources, Used, nothing_stored
 from app.base.errors import Conflict, NotFound
+from app.base.ticket import Ticket, TooSlow, holding
 from app.solver import solve
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import StateUsed
@@ -43,6 +45,31 @@ def test_a_stored_configuration_is_compiled_once_for_each_revision_and_engine() 
     assert (second.used.revision, second.configuration) == (2, document("main-2"))
     assert sources.named("main@1", None) is first
     assert documents.read == [("main", 1), ("main", 1), ("main", 2)]
+
+
+class LargeDocuments(Documents):
+    """As large as one has to be that no small request is answered from."""
+
+    def document(self, name: str, revision: int) -> bytes:
+        self.read.append((name, revision))
+        return msgspec.json.encode(document(*(f"{name}-{i}-{'x' * 100}" for i in range(5000))))
+
+
+def test_a_small_request_about_a_large_configuration_is_answered_elsewhere() -> None:
+    """Neither when it would have to be compiled, nor when it is: each state for it takes long."""
+    documents = LargeDocuments()
+    sources = Compiled(documents)
+    with holding(Ticket("small", 9.0, 9.0)), pytest.raises(TooSlow):
+        sources.named("main", None)
+    with holding(Ticket("slow", 9.0, 9.0)):
+        compiled = sources.named("main", None)
+    assert len(compiled.configuration.queues) == 5000
+    assert documents.read == [("main", 1)] * 2
+    with holding(Ticket("small", 9.0, 9.0)), pytest.raises(TooSlow):
+        sources.named("main", None)
+    assert sources.named("main", None) is compiled
+    with holding(Ticket("small", 9.0, 9.0)):
+        assert Compiled(Documents()).named("main", None).used.name == "main"
 
 
 def test_configurations_take_memory_by_their_queues() -> None:

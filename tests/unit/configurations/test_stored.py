@@ -21,7 +21,7 @@ from app.db.database import Database
 from app.http.openapi import Preconditions
 from app.solver.delta import digest
 from app.solver.model.configuration import Configuration, Queue
-from app.solver.model.problems import Finding, InvalidInput, Problem
+from app.solver.model.problems import Finding, InvalidInput, Problem, listed
 from tests.support.instead import Instead
 
 Result = TypeVar("Result")
@@ -334,6 +334,20 @@ def test_all_that_changes_configurations_is_put_together_on_one_database(bench: 
     bench.within(lambda s: whole.editor.delete(s, "prod", ANY))
     assert whole.writes is writes
     refused(NotFound, lambda: bench.stored.get("prod"))
+
+
+def test_of_many_findings_the_worst_are_told() -> None:
+    queues = [{"name": f"n{i}", "quota": {"cpu": {"guaranteed": 1}}} for i in range(1200)]
+    few, many = (
+        drafted(convert({"engine": "kube-scheduler", "queues": queues[:count]}, Configuration), None).findings
+        for count in (1000, 1200)
+    )
+    assert many[:1000] == few
+    assert [(finding.rule, finding.detail) for finding in many[1000:]] == [
+        ("more-findings", "200 more findings are not listed")
+    ]
+    mild = Finding(severity="info", rule="i", pointer="", detail="mild")
+    assert listed([mild, *few])[:1000] == few, "the worst first"
 
 
 @pytest.mark.parametrize("unreadable", [False, True])

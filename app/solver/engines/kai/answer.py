@@ -279,7 +279,7 @@ def effective_settings(configuration: CompiledConfiguration, state: State | None
     """Durations in seconds, quantities in whole units. ``reclaim_min_runtime`` is what protects a queue against its
     own siblings; with method ``lca`` another queue meets the value of the branch that it reclaims from."""
     del state  # nothing that runs changes a setting
-    policy = configuration.policy
+    policy, names = configuration.policy, answer_names(configuration, None)
     return {
         "settings": {
             "rules": policy.rules.name,
@@ -294,12 +294,11 @@ def effective_settings(configuration: CompiledConfiguration, state: State | None
             "max_consolidation_preemptees": policy.max_consolidation_preemptees,
             "allow_consolidating_reclaim": policy.allow_consolidating_reclaim,
         },
-        "queues": {name: _queue(configuration, q) for q, name in enumerate(configuration.tree.names)},
+        "queues": {name: _queue(configuration, q, names) for q, name in enumerate(configuration.tree.names)},
     }
 
 
-def _queue(configuration: CompiledConfiguration, queue: int) -> dict[str, Any]:
-    names = answer_names(configuration, None)
+def _queue(configuration: CompiledConfiguration, queue: int, names: tuple[str, str, str]) -> dict[str, Any]:
     reclaim = configuration.min_runtimes.reclaim_at(queue)
     preempt = configuration.min_runtimes.for_preempt(queue)
     return {

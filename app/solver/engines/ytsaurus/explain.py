@@ -92,6 +92,7 @@ def _pools(configuration: Configuration, config: CompiledConfiguration) -> Itera
         place = pointer("settings", "ytsaurus", "fair_share_starvation_timeout")
         detail = f"longer than fair_share_aggressive_starvation_timeout ({settings.aggressive_timeout / 1e6:g} s)"
         yield _warning("ytsaurus-timeout-order", place, detail)
+    orphans, nested = without_donor(config), nested_promises(config)
     for i, name in enumerate(config.tree.names):
         inherited, own = config.inherited[i], config.pools[i]
         for resource, amount in config.guaranteed[i].items():
@@ -107,7 +108,7 @@ def _pools(configuration: Configuration, config: CompiledConfiguration) -> Itera
         if own.mode == "fifo" and config.is_inner(i):
             place = pointer("queues", i, "ytsaurus", "mode")
             yield _warning("ytsaurus-fifo-inner-pool", place, "YTsaurus allows FIFO mode only without child pools")
-        yield from _share_flags(config, i)
+        yield from _share_flags(config, i, orphan=i in orphans, nested=i in nested)
         overrides = own.timeout is not None or own.enable_aggressive_starvation is not None
         if overrides and inherited.enable_aggressive_starvation and inherited.timeout > settings.aggressive_timeout:
             place = pointer("queues", i, "ytsaurus")
@@ -118,18 +119,19 @@ def _pools(configuration: Configuration, config: CompiledConfiguration) -> Itera
             yield _warning("ytsaurus-timeout-order", place, detail)
 
 
-def _share_flags(config: CompiledConfiguration, i: int) -> Iterator[Finding]:
-    """Flags of fair share that come to nothing."""
+def _share_flags(config: CompiledConfiguration, i: int, *, orphan: bool, nested: bool) -> Iterator[Finding]:
+    """Flags of fair share that come to nothing. ``orphan``: its priority has no donor; ``nested``: a pool above asks
+    for promised shares too."""
     tree, own = config.settings.shares, config.pools[i].shares
     block = ("queues", i, "ytsaurus")
     if own.reorder_fifo and not (tree.gang_steps and tree.reorder_fifo and own.gang_steps):
         place = pointer(*block, "enable_fifo_children_reordering_for_guarantee_utilization")
         detail = "without the tree's flag of this name and step functions for gangs, nothing is reordered"
         yield _info("ytsaurus-unread", place, detail)
-    if i in without_donor(config):
+    if orphan:
         place = pointer(*block, "enable_priority_strong_guarantee_adjustment")
         yield _warning("ytsaurus-priority-without-donor", place, "no pool above donates: the priority does not count")
-    if i in nested_promises(config):
+    if nested:
         place = pointer(*block, "compute_promised_guarantee_fair_share")
         yield _warning("ytsaurus-nested-promised-guarantee", place, "a pool above says so too, and that one counts")
     integral = own.integral

@@ -297,7 +297,7 @@ def _allowed(workloads: dict[str, Any], eviction: Eviction, least: int) -> bool:
 
 def effective_settings(config: CompiledConfiguration, state: State | None) -> dict[str, Any]:
     """Durations in seconds, amounts in whole units. Raises InvalidInput for bad options of an operation."""
-    settings = config.settings
+    settings, promised, orphans = config.settings, set(promised_tops(config)), without_donor(config)
     queues = {
         name: _common(pool) | {
             "allow_normal_preemption": pool.allow_normal,
@@ -305,15 +305,16 @@ def effective_settings(config: CompiledConfiguration, state: State | None) -> di
             "preemption_satisfaction_threshold": settings.threshold,
             "aggressive_preemption_satisfaction_threshold": settings.aggressive_threshold,
             "fair_share_aggressive_starvation_timeout": seconds(settings.aggressive_timeout),
-        } | _shares(config, i)
+        } | _shares(config, i, promised=i in promised, orphan=i in orphans)
         for i, (name, pool) in enumerate(zip(config.tree.names, config.inherited, strict=True))
     }  # fmt: skip
     out: dict[str, Any] = {"settings": {"rules": settings.rules.name, "release": settings.release}, "queues": queues}
     return out if state is None else out | {"workloads": _operations(config, state)}
 
 
-def _shares(config: CompiledConfiguration, i: int) -> dict[str, Any]:
-    """What of the flags of fair share counts for pool ``i``; ``integral_guarantees`` where it has some."""
+def _shares(config: CompiledConfiguration, i: int, *, promised: bool, orphan: bool) -> dict[str, Any]:
+    """What of the flags of fair share counts for pool ``i``; ``integral_guarantees`` where it has some. ``orphan``:
+    whether its priority would have no donor."""
     tree, own = config.settings.shares, config.pools[i].shares
     gang_steps = tree.gang_steps and own.gang_steps
     out = {
@@ -322,8 +323,8 @@ def _shares(config: CompiledConfiguration, i: int) -> dict[str, Any]:
             gang_steps and tree.reorder_fifo and own.reorder_fifo
         ),
         "enable_fair_share_truncation_in_fifo_pool": own.truncate_fifo,
-        "compute_promised_guarantee_fair_share": i in promised_tops(config),
-        "enable_priority_strong_guarantee_adjustment": own.priority and i not in without_donor(config),
+        "compute_promised_guarantee_fair_share": promised,
+        "enable_priority_strong_guarantee_adjustment": own.priority and not orphan,
         "enable_priority_strong_guarantee_adjustment_donorship": own.donor,
     }
     integral = own.integral
