@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
-from app.solver.engines.ytsaurus import ahead, crowd
+from app.solver.engines.ytsaurus import ahead, crowd, fair_shares, kinds
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import play, request_for, unseen, without_digests, without_hopeless
 
@@ -188,6 +189,34 @@ def noting(patch: pytest.MonkeyPatch, of: type[Any], name: str, outcomes: list[A
         return outcome
 
     patch.setattr(of, name, noted)
+
+
+PARTS = st.one_of(st.floats(1e-6, 2), st.sampled_from([0.0, 1e-10, 1e-9, 2e-9, 0.25, 0.25 + 1e-9, 0.5, 0.5 - 1e-4]))
+ROWS = st.lists(st.tuples(*[st.tuples(PARTS, PARTS)] * 3, st.sampled_from([0.5, 0.8, 1.0])), min_size=1, max_size=8)
+
+
+@given(ROWS)
+@examples(300)
+def test_an_element_alone_stands_as_all_at_once_do(rows: list[Any]) -> None:
+    usage, demand, fair = (np.array([row[k] for row in rows]) for k in range(3))
+    tolerance = np.array([row[3] for row in rows])
+    closed = fair_shares.blocked(fair, demand)
+    below = [ahead.is_below(*row) for row in rows]
+    assert below == fair_shares.pools_lacking(usage, demand, fair, tolerance).tolist()
+    dues = [kinds.Due(u, d, f, tuple(c), below=False) for (u, d, f, _), c in zip(rows, closed.tolist(), strict=True)]
+    assert [ahead.satisfaction(due.usage, due) for due in dues] == fair_shares.local_satisfaction(
+        usage, fair, closed
+    ).tolist()
+    found: dict[int, kinds.Due] = {}
+    for i, (u, d, f, given_) in enumerate(rows):
+        alike = kinds.Alike(0, 1.0, (0, 0), np.array((u, d, (9.0, 9.0))))
+        alike.curve = ((0.0, f),)
+        if (due := ahead.due_to(alike, 1.0, given_)) is not None:
+            found[i] = due
+    known = [*found]
+    lacks = fair_shares.lacking(usage[known], demand[known], fair[known], tolerance[known]).tolist()
+    assert [due.below for due in found.values()] == lacks
+    assert [list(due.closed) for due in found.values()] == closed[known].tolist()
 
 
 @given(crowds())

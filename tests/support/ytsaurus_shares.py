@@ -6,7 +6,7 @@ import msgspec
 
 from app.solver import solve
 from app.solver.engines.ytsaurus.situation import Situation, situate
-from app.solver.engines.ytsaurus.volumes import Update
+from app.solver.engines.ytsaurus.guarantees import Update
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 

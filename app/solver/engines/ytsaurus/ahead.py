@@ -18,17 +18,18 @@ from msgspec.structs import replace
 from app.solver import rounds
 from app.solver.engines.ytsaurus.fair_shares import (
     EPSILON,
+    INFINITE,
+    ROUNDING,
+    SATISFIABLE,
     leaves_room,
     limit_shares,
-    local_satisfaction,
     plain_tree,
     pools_lacking,
     shares_of,
 )
-from app.solver.engines.ytsaurus.guarantees import to_shares
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
+from app.solver.engines.ytsaurus.kinds import HARDLY, Alike, Due, Kind, Kinds, Operation, Shares, grouped, value_at
 from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
-from app.solver.engines.ytsaurus.pool_curves import curve_of
 from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.situation import (
     SLACK,
@@ -58,82 +59,54 @@ class Plain(NamedTuple):
     wakes: list[int]
 
 
-NOWHERE = -1
+_MOST_DUE = 32
+"""Suggestions to a kind that are remembered."""
+Scales = dict[tuple[int, float], float]
 
 
-class Allocation(NamedTuple):
-    """``node``: its row, or NOWHERE; ``usage``: steps; ``begun``: microseconds; ``has_gap``: uses less cpu than
-    it asked for."""
+class Part:
+    """Operations of a pool, until one of them is another: how many of each kind; ``wanted``: steps, together."""
 
-    task: Task
-    node: int
-    usage: Ints
-    begun: int
-    has_gap: bool
+    __slots__ = ("_fit", "_of", "counts", "fits", "pool", "wanted", "weights")
 
+    def __init__(self, pool: int, counts: dict[Alike, int]) -> None:
+        self.pool, self.counts = pool, counts
+        self.wanted = [sum(column) for column in zip(*[
+            [count * steps for steps in kind.wanted] for kind, count in counts.items()
+        ], strict=True)]  # fmt: skip
+        self.fits = all([kind.fits for kind in counts])  # noqa: C419
+        self.weights = frozenset([(pool, kind.weight) for kind in counts])
+        self._of: Kinds | None = None
+        self._fit: float | None = None
 
-class Due:
-    """What operations of a kind stand at: shares, whether they are below their fair share, and their satisfaction, once
-    that is worked out."""
+    def grouped(self, scale: Scales) -> Kinds:
+        """Those that take alike are one. ``scale``: always the same for the weights there are."""
+        if self._of is None:
+            self._of = grouped([Kind(kind.curve, scale[self.pool, kind.weight], n) for kind, n in self.counts.items()])
+        return self._of
 
-    __slots__ = ("below", "closed", "demand", "fair", "satisfaction", "usage")
-
-    def __init__(self, usage: Floats, demand: Floats, fair: Floats, closed: Flags, below: bool) -> None:
-        self.usage, self.demand, self.fair, self.closed, self.below = usage, demand, fair, closed, below
-        self.satisfaction: float | None = None
-
-
-class Alike:
-    """A kind of operations: pool, weight, and steps that they want. ``row``: shares used, wanted and allowed, as bytes;
-    ``usage``, ``demand``: the same; ``curve``: what they take of a suggestion; ``fits``: whether what they want is
-    allowed; ``due``: by what was suggested, as far as it is known."""
-
-    __slots__ = ("curve", "demand", "due", "fits", "pool", "row", "usage", "wanted", "weight")
-
-    def __init__(self, pool: int, weight: float, wanted: tuple[int, ...], shares: Floats) -> None:
-        """``shares``: used, wanted and allowed, one row each."""
-        self.pool, self.weight, self.wanted = pool, weight, wanted
-        self.usage, self.demand, limits = shares
-        self.row = shares.tobytes()
-        self.curve = curve_of(self.row)
-        self.fits = bool((self.demand <= limits).all())
-        self.due: dict[float, Due] = {}
-
-
-UNKNOWN: tuple[None, list[tuple[Allocation, int]]] = (None, [])
-
-
-class Operation:
-    """``usage``, ``wanted``: steps; ``allocations``: oldest first; ``taken``: those that are not protected by what is
-    due, with their levels; ``tasks``: those that wait, with what each needs; ``needs``: all of these; ``timeouts``:
-    after which it starves."""
-
-    __slots__ = (
-        "allocations", "ask", "is_gang", "kind", "level", "name", "needs", "pool", "since", "taken", "tasks",
-        "timeouts", "usage", "wanted", "weight",
-    )  # fmt: skip
-
-    def __init__(self, name: str, pool: int, work: Workload | Ask, width: int) -> None:
-        self.name, self.pool = name, pool
-        self.weight = 1.0 if work.weight is None else float(work.weight)
-        self.is_gang = work.ytsaurus is not None and work.ytsaurus.is_gang
-        self.usage: tuple[int, ...] = (0,) * width
-        self.wanted: tuple[int, ...] = (0,) * width
-        self.allocations: list[Allocation] = []
-        self.taken: tuple[Due | None, list[tuple[Allocation, int]]] = UNKNOWN
-        self.tasks: list[tuple[Task, tuple[int, ...]]] = []
-        self.needs: dict[tuple[int, ...], int] = {}
-        self.timeouts: list[float] = []
-        self.ask: Ask | None = None
-        self.kind: Alike | None = None
-        self.level, self.since = 0, NEVER
+    def is_due(self, fit: float, scale: Scales, tolerance: float) -> bool:
+        """Whether it is sure what is due to each where the pool's fit factor is this; that is so ``now``."""
+        if self._fit == fit:
+            return True
+        self._fit = None
+        for kind in self.counts:
+            part = min(fit / scale[self.pool, kind.weight], 1.0, kind.curve[-1][0])  # more makes no difference
+            due = kind.due.get(part) or due_to(kind, part, tolerance)
+            if due is None:
+                return False
+            if len(kind.due) >= _MOST_DUE:
+                kind.due.clear()
+            kind.now = kind.due[part] = due
+        self._fit = fit
+        return True
 
 
 class Heartbeats:
     """What heartbeats start, one after another: ``starts``: ask, task and row of the node; ``wanting``: tasks that wait
     still, by place in ``everybody``; ``needs``: of all of them."""
 
-    def __init__(self, everybody: list[Operation], due: list[Due], left: Ints, total: Floats) -> None:
+    def __init__(self, everybody: list[Operation], due: list[Due], left: Ints, total: list[float]) -> None:
         """``left``: by pool, its place in a depth-first walk."""
         self.everybody, self._due, self._left, self._total = everybody, due, left, total
         self.wanting = {i: list(op.tasks) for i, op in enumerate(everybody) if op.tasks}
@@ -182,17 +155,14 @@ class Heartbeats:
 
     def _least_satisfied(self, able: list[int]) -> int:
         """Equal ones: first in a depth-first walk."""
-        now, due, given = self._now, self._due, self._given
-        if missing := [i for i in able if i not in now]:
-            usage = np.stack([due[i].usage for i in missing])
-            for row, i in enumerate(missing):
+        now, due, given, total = self._now, self._due, self._given, self._total
+        for i in able:
+            if i not in now:
                 if i in given:
-                    usage[row] = to_shares(np.array(given[i], float), self._total)
-            fair, closed = np.stack([due[i].fair for i in missing]), np.stack([due[i].closed for i in missing])
-            now.update(zip(missing, local_satisfaction(usage, fair, closed).tolist(), strict=True))
-            for i in missing:
-                if i not in given:
-                    due[i].satisfaction = now[i]
+                    usage = [steps / whole if whole > 0 else 0.0 for steps, whole in zip(given[i], total, strict=True)]
+                    now[i] = satisfaction(usage, due[i])
+                else:
+                    now[i] = due[i].satisfaction = satisfaction(due[i].usage, due[i])
         lowest = min([now[i] for i in able]) + EPSILON
         left, everybody = self._left, self.everybody
         return min([i for i in able if now[i] <= lowest], key=lambda i: (left[everybody[i].pool], i))
@@ -323,8 +293,9 @@ class Ahead(rounds.Ahead[CompiledState]):
         if operations is None or any(level == AGGRESSIVE for level, _ in pools):
             return None
         wanted = shares_of(self._cluster, np.array([operation.wanted for operation in everybody], float))
-        nothing, closed = np.zeros(self._width), np.ones(self._width, bool)
-        starts = self._started(everybody, [Due(nothing, of, of, closed, below=True) for of in wanted])
+        nothing, closed = (0.0,) * self._width, (True,) * self._width
+        due = [Due(nothing, of, of, closed, below=True) for of in map(tuple, wanted.tolist())]
+        starts = self._started(everybody, due)
         if len(starts) < sum([len(operation.tasks) for operation in everybody]):
             return None
         self._pools_stand(pools)
@@ -412,10 +383,12 @@ class Ahead(rounds.Ahead[CompiledState]):
         self, everybody: list[Operation], due: list[Due], take: "tuple[Flags, Take] | None" = None
     ) -> list[tuple[Ask, Task, int]]:
         """What each heartbeat starts, in the order of nodes. ``take``: which nodes may preempt, and what does so."""
-        beats = Heartbeats(everybody, due, self._columns.left, self._cluster.total)
         loud = np.zeros(len(self.names), bool) if take is None else take[0]
-        for need in beats.needs:
+        for need in dict.fromkeys([need for op in everybody if op.tasks for need in op.needs]):
             loud = loud | self._fitting(need)
+        if not loud.any():
+            return []
+        beats = Heartbeats(everybody, due, self._columns.left, self._cluster.total.tolist())
         for node in np.flatnonzero(loud).tolist():
             free: list[int] = self._free[:, node].tolist()
             while (started := beats.start(node, free)) is not None:
@@ -455,7 +428,9 @@ class Ahead(rounds.Ahead[CompiledState]):
     def _amounts(self, task: Task) -> Ints | None:
         """What a running task uses; None: that can't be told here."""
         vector = self._vector(task.requests if task.usage is None else task.usage)
-        return None if vector is None or task.state != "running" else vector * task.count
+        if vector is None or task.state != "running":
+            return None
+        return vector if task.count == 1 else vector * task.count
 
     def _vector(self, amounts: Resources) -> Ints | None:
         """Steps by resource; None: they are no part of the cluster to speak of, or can't be told."""
@@ -470,6 +445,37 @@ class Ahead(rounds.Ahead[CompiledState]):
                 vector = None
             self._vectors[key] = vector
         return self._vectors[key]
+
+
+def is_below(usage: Shares, demand: Shares, fair: Shares, given: float) -> bool:
+    """``fair_shares.lacking`` of one element, ``given`` the part of its fair share that is enough."""
+    closed = [f >= d - EPSILON for f, d in zip(fair, demand, strict=True)]
+    larger = [min(f * given, d) > u + EPSILON for f, d, u in zip(fair, demand, usage, strict=True)]
+    return any(larger) if all(closed) else all([more or c for more, c in zip(larger, closed, strict=True)])  # noqa: C419
+
+
+def due_to(kind: Alike, part: float, tolerance: float) -> Due | None:
+    """What is due to a kind that is suggested so much; None: the last bits may decide."""
+    usage, demand, fair = kind.usage, kind.demand, value_at(kind.curve, part)
+    lacks = [d - f - SATISFIABLE for d, f in zip(demand, fair, strict=True)]
+    if (part < HARDLY and any(demand)) or any([abs(lack) < ROUNDING for lack in lacks]):  # noqa: C419
+        return None
+    given = 1.0 if all([f + SATISFIABLE >= d for f, d in zip(fair, demand, strict=True)]) else tolerance  # noqa: C419
+    closed = tuple([f >= d - EPSILON for f, d in zip(fair, demand, strict=True)])
+    return Due(usage, demand, fair, closed, is_below(usage, demand, fair, given))
+
+
+def satisfaction(usage: Sequence[float], due: Due) -> float:
+    """``fair_shares.local_satisfaction`` of one operation."""
+    fair, closed = due.fair, due.closed
+    if all([f <= EPSILON for f in fair]):  # noqa: C419
+        return INFINITE
+    if any([u > f + EPSILON for u, f in zip(usage, fair, strict=True)]):  # noqa: C419
+        over = [u / f if f > 0 else INFINITE if u > EPSILON else 0.0 for u, f in zip(usage, fair, strict=True)]
+        return min(max(over), INFINITE)
+    if all(closed):
+        return min([u / f if f > 0 else 1.0 for u, f in zip(usage, fair, strict=True)])
+    return max([u / f if f > 0 and not c else 0.0 for u, f, c in zip(usage, fair, closed, strict=True)])
 
 
 def moved_on(

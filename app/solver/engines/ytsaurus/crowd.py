@@ -6,37 +6,32 @@ who starve may take. Where something runs or is asked for that makes rounds othe
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import add, attrgetter, is_, sub
+from collections.abc import Callable, Mapping, Sequence
+from operator import add, attrgetter, is_, neg, sub
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from app.solver.engines.ytsaurus.ahead import (
-    NOWHERE,
-    UNKNOWN,
-    Ahead,
-    Alike,
-    Allocation,
-    Due,
-    Heartbeats,
-    Operation,
-    carries_only,
-    moved_on,
-)
-from app.solver.engines.ytsaurus.curves import Kind, value_at
+from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, Part, Scales, is_below, moved_on
 from app.solver.engines.ytsaurus.fair_shares import (
-    ROUNDING,
-    SATISFIABLE,
-    blocked,
-    lacking,
     leaves_room,
     plain_tree,
     shares_of,
 )
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
-from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, REASONS, backoffs_over
+from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, REASONS, backoffs_over, taken_of
+from app.solver.engines.ytsaurus.kinds import (
+    MOST_KINDS,
+    NOWHERE,
+    UNKNOWN,
+    Alike,
+    Allocation,
+    Due,
+    Known,
+    Operation,
+    by_kinds,
+)
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     QUIET,
@@ -47,8 +42,7 @@ from app.solver.engines.ytsaurus.operations import (
     all_of,
     standing,
 )
-from app.solver.engines.ytsaurus.pool_curves import HARDLY, MOST_KINDS, by_kinds, grouped, scales
-from app.solver.engines.ytsaurus.preemptibility import unprotected
+from app.solver.engines.ytsaurus.pool_curves import scales
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
@@ -57,7 +51,7 @@ from app.solver.engines.ytsaurus.preparation import (
     Reason,
     handed_down,
 )
-from app.solver.engines.ytsaurus.situation import pool_limits
+from app.solver.engines.ytsaurus.situation import carries_only, pool_limits
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.base import micros
 from app.solver.model.decision import PlannedEviction
@@ -66,8 +60,8 @@ from app.solver.rounds import Turn
 
 MOST_CROWDED = 500
 """Operations that are looked at one by one in every round."""
-_MOST_ALIKE, _MOST_DUE, _MOST_SCALES = 1024, 32, 64
-"""Kinds that are remembered, suggestions to each of them, and sets of weights."""
+_MOST_ALIKE, _MOST_SCALES = 1024, 64
+"""Kinds that are remembered, and sets of weights."""
 
 
 class Told(NamedTuple):
@@ -148,11 +142,14 @@ class Crowd(Ahead):
         self._occupied: dict[tuple[str, str], int] = {}
         self._waiting: dict[str, Operation] = {}
         self._kinds: dict[tuple[int, float, tuple[int, ...], tuple[int, ...]], Alike] = {}
-        self._scaled: dict[frozenset[tuple[int, float]], tuple[dict[tuple[int, float], float], list[float]]] = {}
+        self._parts: dict[int, Part] = {}
+        self._scaled: dict[frozenset[frozenset[tuple[int, float]]], tuple[Scales, list[float]]] = {}
+        self._tolerance: list[float] = self._columns.tolerance.tolist()
         self._floors: list[list[float]] = []
         self._weights: Floats = np.zeros(0)
         self._caps: list[list[float]] = self._limits.tolist()
         self._cpu = [row for name, row in cluster.index.index.items() if name == "cpu"]
+        self._known: dict[int, Known] = {}
         self._rests = False
         self._scene: _Scene | None = None
 
@@ -185,31 +182,27 @@ class Crowd(Ahead):
         for task in tasks:
             allocation = known.pop(id(task), None)
             if allocation is None:
-                amounts, asked = self._amounts(task), self._vector(task.requests)
+                amounts = self._amounts(task)
+                asked = amounts if task.usage is None else self._vector(task.requests)
                 if amounts is None or asked is None:
                     return False
                 node = NOWHERE if task.node is None else self._node_index[task.node]
                 begun = NEVER if task.started_at is None else micros(task.started_at)
-                allocation = Allocation(
-                    task, node, amounts, begun, bool((amounts < asked * task.count)[self._cpu].any())
-                )
+                has_gap = task.usage is not None and bool((amounts < asked * task.count)[self._cpu].any())
+                allocation = Allocation(task, node, amounts, tuple(amounts.tolist()), begun, has_gap)
                 fresh.append(allocation)
             allocations.append(allocation)
         if fresh or known:
             for changed, sign in ((known.values(), -1), (fresh, 1)):
-                for allocation in changed:
-                    self._charge(allocation, operation, sign)
+                for of in changed:
+                    operation.usage = tuple([u + sign * s for u, s in zip(operation.usage, of.steps, strict=True)])
+                    self._pool_usage[self._paths[operation.pool]] += sign * of.usage
+                    if of.node != NOWHERE:
+                        self._free[:, of.node] -= sign * of.usage
             allocations.sort(key=attrgetter("begun"))
             operation.allocations, operation.kind, operation.taken = allocations, None, UNKNOWN
             self._scene = None
         return all(min(self._free[:, of.node].tolist(), default=0) >= 0 for of in fresh if of.node != NOWHERE)
-
-    def _charge(self, allocation: Allocation, operation: Operation, sign: int) -> None:
-        usage = sign * allocation.usage
-        operation.usage = tuple(map(add, operation.usage, usage.tolist()))
-        self._pool_usage[self._paths[operation.pool]] += usage
-        if allocation.node != NOWHERE:
-            self._free[:, allocation.node] -= usage
 
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
         self._rests = True
@@ -276,27 +269,25 @@ class Crowd(Ahead):
             op.level, op.since = standings.get(op.name, QUIET).codes
         later: list[int] = []
         pools = self._pools_now(scene.pools_below, now, later)
-        stands = [
-            moved_on((op.level, op.since), True, op.timeouts, now, later) if due.below else (0, NEVER)
-            for op, due in zip(scene.everybody, scene.due, strict=True)
-        ]
-        starves = any(level for level, _ in (*stands, *pools))
-        taking = self._taking(scene, stands, pools, now) if starves else None
+        below, differs = dict[str, Standing](), False
+        for i, (op, due) in enumerate(zip(scene.everybody, scene.due, strict=True)):
+            before = op.level, op.since
+            after = moved_on(before, True, op.timeouts, now, later) if due.below else (0, NEVER)
+            if due.below:
+                below[op.name] = Standing.of(*after)
+            if after != before:
+                op.level, op.since = after
+                if i < running:
+                    self._carry.add(op.name)
+                    differs = True
+        starves = any([op.level for op in scene.everybody]) or any([level for level, _ in pools])  # noqa: C419
+        taking = self._taking(scene, pools, now) if starves else None
         if scene.starts is None and taking is None:
             scene.starts = self._started(scene.everybody, scene.due)
         starts, evictions = (scene.starts or [], []) if taking is None else self._preempted(scene, *taking)
-        moved, below = False, dict[str, Standing]()
-        for i, (op, after) in enumerate(zip(scene.everybody, stands, strict=True)):
-            level, since = after
-            if level or since != NEVER:
-                below[op.name] = Standing.of(level, since)
-            if i < running and (level != op.level or since != op.since):
-                op.level, op.since = after
-                self._carry.add(op.name)
-                moved = True
         changed = self._pools_stand(pools)
         heard = starts[-1][2] + 1 if len(starts) == scene.wanted else len(self.names)
-        return Told(starts, evictions, heard, below, moved or changed, min(later, default=None), starves)
+        return Told(starts, evictions, heard, below, differs or changed, min(later, default=None), starves)
 
     def tried(self, nodes: int) -> list[int]:
         """When each of the first ``nodes`` tried preemption last."""
@@ -346,73 +337,46 @@ class Crowd(Ahead):
             for operation in everybody:
                 operation.kind = None
         kinds = [operation.kind or self._kind(operation) for operation in everybody]
-        counts = Counter(kinds)
-        pool_demand = self._pool_demand(counts)
-        if len(counts) > MOST_KINDS or (all(kind.fits for kind in counts) and leaves_room(pool_demand, self._limits)):
-            return None
-        scale, pool_scale = self._scales(counts)
-        of = grouped([
-            (kind.pool, Kind(kind.curve, scale[kind.pool, kind.weight], count)) for kind, count in counts.items()
-        ])  # fmt: skip
-        divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps)
-        if divided is None:
-            return None
-        fit, pool_fair = divided
-        suggested = {  # what is more than they take makes no difference
-            kind: min(fit[kind.pool] / scale[kind.pool, kind.weight], 1.0, kind.curve[-1][0]) for kind in counts
+        by_pool: dict[int, dict[Alike, int]] = {}
+        for kind, count in Counter(kinds).items():
+            by_pool.setdefault(kind.pool, {})[kind] = count
+        before = self._parts
+        self._parts = parts = {
+            pool: part if (part := before.get(pool)) is not None and part.counts == counts else Part(pool, counts)
+            for pool, counts in by_pool.items()
         }
-        if not self._know([(kind, part) for kind, part in suggested.items() if part not in kind.due]):
+        usage = self._pool_usage
+        wanted = np.zeros_like(usage)
+        for pool, part in parts.items():
+            wanted[self._paths[pool]] += part.wanted
+        shares = shares_of(self._cluster, np.array((usage, usage + wanted), float))
+        if sum(map(len, by_pool.values())) > MOST_KINDS or (
+            all([part.fits for part in parts.values()]) and leaves_room(shares[1], self._limits)  # noqa: C419
+        ):
             return None
-        due = {kind: kind.due[part] for kind, part in suggested.items()}
-        return _Scene(
-            asks, everybody, [due[kind] for kind in kinds], self._pools_below(pool_demand, np.array(pool_fair))
-        )
+        scale, pool_scale = self._scales(frozenset([part.weights for part in parts.values()]))
+        of = {pool: part.grouped(scale) for pool, part in parts.items()}
+        divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps, self._known)
+        if divided is None or not all(
+            part.is_due(divided[0][pool], scale, self._tolerance[pool]) for pool, part in parts.items()
+        ):
+            return None
+        pools_below = list(map(is_below, *shares.tolist(), divided[1], self._tolerance))
+        return _Scene(asks, everybody, [kind.now for kind in kinds], pools_below)
 
-    def _pool_demand(self, counts: Mapping[Alike, int]) -> Floats:
-        of: dict[int, tuple[int, ...]] = {}
-        for kind, count in counts.items():
-            before = of.get(kind.pool, (0,) * self._width)
-            of[kind.pool] = tuple([b + count * wanted for b, wanted in zip(before, kind.wanted, strict=True)])
-        demand = self._pool_usage.copy()
-        for pool, wanted in of.items():
-            demand[self._paths[pool]] += np.array(wanted, np.int64)
-        return shares_of(self._cluster, demand.astype(float))
-
-    def _scales(self, kinds: Iterable[Alike]) -> tuple[dict[tuple[int, float], float], list[float]]:
-        """As ``pool_curves.scales`` has them: by pool and weight of ``kinds``, and by pool."""
-        key = frozenset([(kind.pool, kind.weight) for kind in kinds])
-        known = self._scaled.get(key)
+    def _scales(self, weights: frozenset[frozenset[tuple[int, float]]]) -> tuple[Scales, list[float]]:
+        """As ``pool_curves.scales`` has them: by pool and weight of operations, and by pool."""
+        known = self._scaled.get(weights)
         if known is None:
-            each = list(key)
-            pools, weights = np.array([pool for pool, _ in each], np.int64), np.array([weight for _, weight in each])
-            scale, pool_scale = scales(weights, pools, self._weights, self._columns.parent)
+            each = sorted(frozenset[tuple[int, float]]().union(*weights))
+            pools, own = np.array([pool for pool, _ in each], np.int64), np.array([weight for _, weight in each])
+            scale, pool_scale = scales(own, pools, self._weights, self._columns.parent)
             if len(self._scaled) >= _MOST_SCALES:
                 self._scaled.clear()
-            known = self._scaled[key] = dict(zip(each, scale.tolist(), strict=True)), pool_scale.tolist()
+            known = self._scaled[weights] = dict(zip(each, scale.tolist(), strict=True)), pool_scale.tolist()
         return known
 
-    def _know(self, suggested: list[tuple[Alike, float]]) -> bool:
-        """Whether it is sure what is due to these kinds, to which so much is suggested."""
-        if not suggested:
-            return True
-        if any(part < HARDLY and kind.demand.any() for kind, part in suggested):
-            return False
-        usage = np.stack([kind.usage for kind, _ in suggested])
-        demand = np.stack([kind.demand for kind, _ in suggested])
-        fair = np.array([value_at(kind.curve, part) for kind, part in suggested])
-        if (np.abs(demand - fair - SATISFIABLE) < ROUNDING).any():
-            return False
-        below = lacking(usage, demand, fair, self._columns.tolerance[[kind.pool for kind, _ in suggested]]).tolist()
-        rows = zip(usage, demand, fair, blocked(fair, demand), below, strict=True)
-        for (kind, part), row in zip(suggested, rows, strict=True):
-            if len(kind.due) >= _MOST_DUE:
-                kind.due.clear()
-            kind.due[part] = Due(*row)
-        return True
-
-    def _taking(
-        self, scene: _Scene, stands: list[tuple[int, int]], pools: list[tuple[int, int]], now: int
-    ) -> "tuple[Flags, list[_Stage]] | None":
+    def _taking(self, scene: _Scene, pools: list[tuple[int, int]], now: int) -> "tuple[Flags, list[_Stage]] | None":
         """By node whether preemption may be tried there, and its stages; None: nobody who starves may take anything on
         any node."""
         settings = self._config.settings
@@ -422,18 +386,21 @@ class Crowd(Ahead):
             return None
         above: list[int] = handed_down(self._config, np.array([level for level, _ in pools], np.int8)).tolist()
         starving: dict[int, list[int]] = {NORMAL: [], AGGRESSIVE: []}
-        for i, (op, (level, _)) in enumerate(zip(scene.everybody, stands, strict=True)):
-            if op.tasks and (priority := max(level, above[op.pool])):
+        for i, op in enumerate(scene.everybody):
+            if op.tasks and (priority := max(op.level, above[op.pool])):
                 starving[priority].append(i)
         if settings.rules.normal_serves_aggressive:
             starving[NORMAL] = starving[NORMAL] + starving[AGGRESSIVE]
-        anybody, levels = settings.allow_from_starving, [level for level, _ in stands[: len(self._operations)]]
-        open_ = [i for i, level in enumerate(levels) if anybody or not level]
+        if not any(starving.values()):
+            return None
+        everybody, anybody = scene.everybody, settings.allow_from_starving
+        open_ = [i for i in range(len(self._operations)) if anybody or not everybody[i].level]
         stale = [
-            (op, scene.due[i], op.allocations) for i in open_ if (op := scene.everybody[i]).taken[0] is not scene.due[i]
-        ]
-        for (op, due, _), free in zip(stale, unprotected(self._cluster, stale), strict=True):
-            op.taken = due, free
+            (op, due, op.allocations)
+            for i in open_ if (op := everybody[i]).taken[0] is not (due := scene.due[i])
+        ]  # fmt: skip
+        for (op, due, _), of in zip(stale, taken_of(self._cluster, stale), strict=True):
+            op.taken = due, of
         allowed, stages, may = self._columns.allow_normal, list[_Stage](), False
         for name in settings.rules.stages:
             normal = name == "preemptive_normal"
@@ -443,7 +410,7 @@ class Crowd(Ahead):
             taken = [a for i in of for a, level in scene.everybody[i].taken[1] if level >= least]
             if taken and not may:
                 emptied = self._free.T.copy()
-                np.add.at(emptied, [a.node for a in taken], np.array([a.usage for a in taken]))
+                np.add.at(emptied, [a.node for a in taken], np.array([a.steps for a in taken]))
                 needs = {need for i in who for need in scene.everybody[i].needs}
                 may = any((ready & all_of(np.array(need, np.int64) <= emptied)).any() for need in needs)
         return (ready, stages) if may else None
@@ -459,7 +426,7 @@ class Crowd(Ahead):
 
         def take(beats: Heartbeats, node: int, free: list[int]) -> None:
             if stale := left.keys() - taken.keys():  # those that stay of these move up
-                of = unprotected(self._cluster, [(everybody[i], scene.due[i], left[i]) for i in stale])
+                of = taken_of(self._cluster, [(everybody[i], scene.due[i], left[i]) for i in stale])
                 taken.update(zip(stale, of, strict=True))
             for stage in stages:
                 order = sorted(
@@ -472,10 +439,9 @@ class Crowd(Ahead):
                 )  # fmt: skip
                 own, emptied = dict[int, list[int]](), free
                 for *_, i, _, a in order:
-                    usage = a.usage.tolist()
-                    emptied = list(map(add, emptied, usage))
+                    emptied = list(map(add, emptied, a.steps))
                     if not trades:
-                        own[i] = list(map(add, own[i], usage)) if i in own else usage
+                        own[i] = list(map(add, own[i], a.steps)) if i in own else [*a.steps]
                 started = beats.start(node, emptied, stage.who, own) if order else None
                 if started is None:
                     continue
@@ -485,8 +451,8 @@ class Crowd(Ahead):
                     if min(free) >= 0:
                         return
                     if trades or i != taker:
-                        free = list(map(add, free, a.usage.tolist()))
-                        beats.charge(i, (-a.usage).tolist())
+                        free = list(map(add, free, a.steps))
+                        beats.charge(i, map(neg, a.steps))
                         left[i] = [other for other in left.get(i, everybody[i].allocations) if other is not a]
                         taken.pop(i, None)
                         evictions.append(

@@ -15,7 +15,8 @@ from msgspec import Struct
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, promised_tops
 from app.solver.engines.ytsaurus.curves import EDGE
 from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
-from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, granted, to_shares
+from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, Update, Volumes, granted, to_shares
+from app.solver.engines.ytsaurus.kinds import divided_by_kinds
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     UNLIMITED_STEPS,
@@ -32,10 +33,9 @@ from app.solver.engines.ytsaurus.operations import (
     quotients,
 )
 from app.solver.engines.ytsaurus.polyline import in_order
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of, divided_by_kinds
+from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of
 from app.solver.engines.ytsaurus.situation import SLACK, Situation, best_allocation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
-from app.solver.engines.ytsaurus.volumes import Update, Volumes
 from app.solver.model.state import Ask
 
 NO_UPDATE = Update()

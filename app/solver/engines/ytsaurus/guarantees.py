@@ -2,6 +2,9 @@
 
 The rules are those of ``yt/yt/library/vector_hdrf/fair_share_update.cpp``, in its order of operations. Rows are pools
 in document order, the root last; columns are resources; shares are parts of the cluster.
+
+A pool with an integral one gains its flow, spends it as integral share and keeps what flows in within the saturation
+period; the rest goes to others (``resource_volume.cpp``). In grain-seconds: hundredths of cpu, units of all else.
 """
 
 from dataclasses import dataclass
@@ -9,16 +12,152 @@ from typing import Protocol
 
 import numpy as np
 
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, nested_promises, without_donor
 from app.solver.engines.ytsaurus.curves import EDGE
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, add_upwards, any_of, by_level, quotients
 from app.solver.engines.ytsaurus.polyline import EPSILON, in_order, largest, rounded, sums_of
-from app.solver.engines.ytsaurus.reading import Steps
+from app.solver.engines.ytsaurus.reading import SECOND, Steps
 from app.solver.engines.ytsaurus.situation import Situation
-from app.solver.engines.ytsaurus.volumes import Volumes
+from app.solver.model.problems import InvalidInput, Problem
 
 OVERCOMMITTED, NESTED_PROMISES, NO_DONOR = 29000, 29001, 29002
 """The origin's error codes (``yt/yt/library/vector_hdrf/public.h``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """When fair shares are updated, and when they were before (None: volumes are as carried); microseconds."""
+
+    now: int = 0
+    last: int | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How much time went by; None: volumes are as carried. Raises InvalidInput for a negative one."""
+        if self.last is not None and self.last > self.now:
+            late = Problem(pointer="/options/ytsaurus/last_update_at", detail="later than the update that is asked for")
+            raise InvalidInput([late])
+        return None if self.last is None else (self.now - self.last) / SECOND
+
+
+class Volumes:
+    """The volumes of one update. ``accumulated``: after it has been refilled."""
+
+    def __init__(self, situation: Situation, flow: Floats, total_flow: Floats, update: Update) -> None:
+        self._situation = situation
+        self._pools = [pool.shares.integral for pool in situation.config.pools]
+        self._flow, self._total_flow = flow, total_flow
+        self._cpu = situation.cluster.index.index.get("cpu")
+        self._grains = np.array([100.0 if name == "cpu" else 1.0 for name in situation.resources])
+        self._total = rounded(situation.total * self._grains)
+        cluster = situation.cluster
+        self.accumulated = self._whole(situation.carried(cluster.pool_volumes) * self._grains)
+        shape = self.accumulated.shape
+        self._overflow, self._acceptable = np.zeros(shape), np.zeros(shape)
+        self._spilt, self._accepted = np.zeros(shape), np.zeros(shape)
+        integral = [i for i, pool in enumerate(self._pools) if pool.kind != "none"]
+        seconds = update.seconds
+        if seconds is not None:
+            for i in integral:
+                self._refill(i, seconds, float(cluster.pool_ratios[i]))
+        if integral:
+            self._measure()
+            self._distribute()
+
+    def ratio(self, pool: int) -> float:
+        """What part of the cluster the volume of ``pool`` lasts for, over the smooth period."""
+        some = self._total > 0
+        if not some.any():
+            return 0.0
+        units, total = (self.accumulated[pool] / self._grains)[some], (self._total / self._grains)[some]
+        return float((units / total).min()) / (self._situation.config.settings.shares.smooth_period / SECOND)
+
+    def amounts(self, pool: int) -> dict[str, float]:
+        """The volume of ``pool``: unit-seconds by resource."""
+        units = (self.accumulated[pool] / self._grains).tolist()
+        return self._situation.cluster.pool_volumes[pool] | dict(zip(self._situation.resources, units, strict=True))
+
+    def _whole(self, volume: Floats) -> Floats:
+        """Cpu in whole grains."""
+        if self._cpu is not None:
+            volume[..., self._cpu] = rounded(volume[..., self._cpu])
+        return volume
+
+    def _refill(self, i: int, seconds: float, spent: float) -> None:
+        old = self.accumulated[i].copy()
+        flow = rounded(self._total * self._flow[i])
+        saturation = self._situation.config.settings.shares.saturation_period / SECOND
+        capacity = self._whole(flow * saturation)
+        passed = self._whole(self._total * seconds)
+        new = old + self._whole(passed * self._flow[i]) - self._whole(passed * spent)
+        new = np.maximum(new, 0.0)
+        most = np.maximum(old, capacity)
+        self._overflow[i] = np.maximum(new - most, 0.0)
+        if self._pools[i].accept:
+            self._acceptable[i] = np.maximum(capacity - new, 0.0)
+        self.accumulated[i] = np.minimum(new, most)
+
+    def _measure(self) -> None:
+        """Bottom-up: what flows over below each pool without a guarantee of its own, and what could be taken there."""
+        tree = self._situation.config.tree
+        for i in reversed(tree.top_down):
+            if self._pools[i].kind != "none":
+                continue
+            takes = np.zeros_like(self._total)
+            for child in tree.children[i]:
+                self._spilt[i] += self._overflow[child]
+                takes += self._acceptable[child]
+            left = self._spilt[i] - takes
+            self._overflow[i] = np.maximum(left, 0.0)
+            if self._pools[i].accept:
+                self._acceptable[i] = np.maximum(-left, 0.0)
+
+    def _distribute(self) -> None:
+        """Top-down: what flows over to those that can take it; not at the root, nor below a guarantee."""
+        tree = self._situation.config.tree
+        settled = {ROOTLESS: False}
+        for i in tree.top_down:
+            own = self._pools[i].kind != "none"
+            above = settled[tree.parent[i]]
+            settled[i] = own or above
+            if own and not above:
+                self.accumulated[i] += self._accepted[i]
+            elif not above and self._shares_out(i):
+                free = self._accepted[i] + self._spilt[i]
+                for r in np.flatnonzero(free).tolist():
+                    self._share_out(tree.children[i], r, float(free[r]))
+
+    def _shares_out(self, i: int) -> bool:
+        own = self._pools[i].distribute
+        return self._situation.config.settings.shares.distribute_volume if own is None else own
+
+    def _share_out(self, children: list[int], r: int, free: float) -> None:
+        """Those that can take less than their part first, all they can; the others by their flow."""
+        hungry = [
+            child for child in children if self._acceptable[child, r] > EPSILON and self._total_flow[child] > EPSILON
+        ]
+        weight = 0.0
+        for child in hungry:
+            weight += float(self._total_flow[child])
+        # In units, not grains: the origin's doubles, to the last bit.
+        hungry.sort(key=lambda child: self._acceptable[child, r] / self._grains[r] / self._total_flow[child])
+        for k, child in enumerate(hungry):
+            part = self._counted(free, float(self._total_flow[child]) / weight, r)
+            takes = float(self._acceptable[child, r])
+            if part < takes:
+                for other in hungry[k:]:
+                    self._accepted[other, r] = self._counted(free, float(self._total_flow[other]) / weight, r)
+                return
+            self._accepted[child, r] = takes
+            free -= takes
+            weight -= float(self._total_flow[child])
+
+    def _counted(self, free: float, part: float, r: int) -> float:
+        """A part of ``free`` grain-seconds, cpu in whole ones."""
+        grain = float(self._grains[r])
+        amount = free / grain * part
+        return float(rounded(np.array(amount * grain))) if r == self._cpu else amount
 
 
 @dataclass(frozen=True, slots=True)

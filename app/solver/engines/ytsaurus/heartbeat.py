@@ -1,16 +1,21 @@
 """One node's heartbeat: its stages, what starts next, whose allocations go in which order; which nodes need none."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate, takewhile
+from math import inf
+from operator import add
 
 import numpy as np
 
 from app.solver.engines.ytsaurus.fair_shares import EPSILON
+from app.solver.engines.ytsaurus.kinds import NOWHERE, Allocation, Due, Operation
 from app.solver.engines.ytsaurus.operations import NEVER, Flags, Ints, all_of, any_of, by_level
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
     NOBODY,
+    NON_PREEMPTIBLE,
     NORMAL,
     PREEMPTIBLE,
     Overlay,
@@ -19,7 +24,8 @@ from app.solver.engines.ytsaurus.preparation import (
     Stage,
     StageRecord,
 )
-from app.solver.engines.ytsaurus.settings import StageName
+from app.solver.engines.ytsaurus.settings import StageName, TreeSettings
+from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.question import safe_point
 
 
@@ -45,6 +51,59 @@ def least_protected_first(overlay: Overlay, rows: Ints) -> Ints:
     gap = allocations.has_gap[rows] & (group != PREEMPTIBLE)
     order = np.lexsort((allocations.task[rows], allocations.operation[rows], allocations.started[rows], gap, group))
     return rows[order[::-1]]
+
+
+def taken_of(
+    cluster: CompiledState, of: Iterable[tuple[Operation, Due, list[Allocation]]]
+) -> list[list[tuple[Allocation, int]]]:
+    """Of operations that run these, oldest first: which of them, and at what level, may be taken: as ``groups_of`` and
+    ``levels`` have all of a state. Those that use alike, and to whom like is due, are alike."""
+    settings, allowed = cluster.config.settings, cluster.config.columns.allow_aggressive
+    total: list[float] = cluster.total.tolist()
+    known: dict[tuple[Due, bool, tuple[tuple[int, ...], ...]], list[int]] = {}
+    out: list[list[tuple[Allocation, int]]] = []
+    for op, due, allocations in of:
+        key = due, op.is_gang, tuple([a.steps for a in allocations])
+        group = known.get(key)
+        if group is None:
+            group = known[key] = _newest(settings, total, due, key[2])
+            if not allowed[op.pool] or (op.is_gang and not settings.allow_gang):
+                group[:] = [level if level == PREEMPTIBLE else NON_PREEMPTIBLE for level in group]
+        newest = zip(allocations[len(allocations) - len(group) :], group, strict=True)
+        out.append([(a, level) for a, level in newest if level > NON_PREEMPTIBLE and a.node != NOWHERE])
+    return out
+
+
+def _newest(settings: TreeSettings, total: list[float], due: Due, steps: Sequence[tuple[int, ...]]) -> list[int]:
+    """Groups of the newest of some allocations; those before are protected."""
+    on_bound, satisfied = settings.bound_allocation_preemptible, all(map(_near, due.fair, due.demand))
+    lower = [share * settings.aggressive_threshold for share in due.fair]
+    upper = [share * settings.threshold for share in due.fair]
+    if satisfied and max(due.demand) > EPSILON:
+        upper = [inf] * len(upper)
+
+    def stays(bound: list[float], counted: list[float]) -> bool:
+        larger = [b > c + EPSILON for b, c in zip(bound, counted, strict=True)]
+        below = any(larger) if all(due.closed) else all(map(max, larger, due.closed))
+        return below or (on_bound and all(map(_near, bound, counted)))
+
+    def group(amount: tuple[int, ...]) -> int:
+        counted = [used / whole if whole > 0 else 0.0 for used, whole in zip(amount, total, strict=True)]
+        if stays(lower, counted):
+            return NON_PREEMPTIBLE
+        return AGGRESSIVELY_PREEMPTIBLE if stays(upper, counted) else PREEMPTIBLE
+
+    used: list[tuple[int, ...]] = [(0,) * len(total)]
+    for own in steps:
+        used.append(tuple(map(add, used[-1], own)))
+    if on_bound:
+        return list(accumulate(map(group, used[1:]), max))
+    # The more the earlier ones use the higher the group: those before one that is protected are protected, too.
+    return list(takewhile(bool, map(group, reversed(used[:-1]))))[::-1]
+
+
+def _near(left: float, right: float) -> bool:
+    return abs(left - right) <= EPSILON
 
 
 def for_want(overlay: Overlay, order: Ints, want: int) -> Ints:

@@ -5,24 +5,16 @@ worked out at once (``curves``), exact but for rounding of doubles. Gangs whose 
 the last bits, and the improved computation divides otherwise: both take ``exact``.
 """
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Hashable
 
 import numpy as np
 from msgspec import Struct
 
-from app.solver.compiled import ROOTLESS, Tree
 from app.solver.engines.ytsaurus.curves import (
     EDGE,
     TOLERANCE,
     Curves,
-    Kind,
     PoolCurves,
-    Together,
-    Vertex,
-    Vertices,
-    is_straight,
     pool_curves,
 )
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
@@ -373,128 +365,3 @@ class LevelCurves:
         rows: list[int] = self._row[pools].tolist()
         parts = [self._batches[b][1].take(np.array([row])) for b, row in zip(batches, rows, strict=True)]
         return PoolCurves.joined(parts)
-
-
-MOST_KINDS = 64
-"""Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
-
-
-Kinds = tuple[Kind, ...]
-"""The operations of a pool, sorted."""
-
-
-def divided_by_kinds(
-    situation: Situation, demands: Demands, children: Children, guarantee: Floats, limits: Floats
-) -> tuple[Floats, Floats] | None:
-    """Fair shares of operations and pools, but for rounding as ``LevelCurves`` has them where the root is suggested
-    everything; None: the last bits may decide, or too many operations differ. By pool: what is guaranteed, what is the
-    limit."""
-    of = _kinds(situation, demands, children.scale)
-    if of is None:
-        return None
-    floors: list[list[float]] = guarantee.tolist()
-    caps: list[list[float]] = limits.tolist()
-    divided = by_kinds(situation.config.tree, of, children.pool_scale.tolist(), floors, caps)
-    if divided is None:
-        return None
-    fit, pool_fair = np.array(divided[0]), np.array(divided[1])
-    fair = suggested_values(demands, np.minimum(fit[situation.operation_parent] / children.scale, 1.0))
-    return None if fair is None else (fair, pool_fair)
-
-
-def by_kinds(
-    tree: Tree, of: Mapping[int, Kinds], scales: list[float], floors: list[list[float]], caps: list[list[float]]
-) -> tuple[list[float], list[list[float]]] | None:
-    """Fit factors and fair shares of pools, the root last. ``of``: operations by pool; by pool, ``scales`` as
-    ``Children`` has them, guarantees and limits; None: the last bits may decide."""
-    root = len(tree)
-    taking: dict[int, _Taking] = {}
-    for pool in (*reversed(tree.top_down), root):
-        inner = tree.children[pool] if pool < root else tree.roots
-        pools = tuple([Kind(taking[row].curve, scales[row], 1) for row in inner])
-        taken = _taking(of.get(pool, ()), pools, (*floors[pool],), (*caps[pool],), top=pool == root)
-        if taken is None:
-            return None
-        taking[pool] = taken
-    fit, pool_fair = [0.0] * (root + 1), [[0.0]] * (root + 1)
-    for pool in (root, *tree.top_down):
-        above = tree.parent[pool] if pool < root else ROOTLESS
-        offered = 1.0 if pool == root else min(fit[root if above == ROOTLESS else above] / scales[pool], 1.0)
-        reached = taking[pool].reached(offered)
-        if reached is None:
-            return None
-        fit[pool], pool_fair[pool] = reached
-    return fit, pool_fair
-
-
-def suggested_values(demands: Demands, suggested: Floats) -> Floats | None:
-    """``operation_values``; None: the last bits may decide."""
-    if ((suggested < HARDLY) & any_of(demands.demand > 0)).any():
-        return None
-    return operation_values(demands, suggested)
-
-
-HARDLY = 1e-10
-"""A suggestion that is nothing in other doubles."""
-
-
-def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, Kinds] | None:
-    """By pool; None: too many."""
-    numbers = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
-    block, size = numbers.tobytes(), numbers.shape[1] * numbers.itemsize
-    rows = (block[i : i + size] for i in range(0, len(block), size))
-    counts = Counter(zip(situation.operation_parent.tolist(), scale.tolist(), rows, strict=True))
-    if len(counts) > MOST_KINDS:
-        return None
-    return grouped([(pool, Kind(curve_of(row), own, count)) for (pool, own, row), count in counts.items()])
-
-
-def grouped(kinds: Iterable[tuple[int, Kind]]) -> dict[int, Kinds]:
-    """By pool; those that take alike are one kind."""
-    of: dict[int, dict[tuple[Vertices, float], int]] = {}
-    for pool, (curve, scale, count) in kinds:
-        mine = of.setdefault(pool, {})
-        key = curve, scale
-        mine[key] = mine.get(key, 0) + count
-    return {pool: tuple(sorted([Kind(*key, count) for key, count in mine.items()])) for pool, mine in of.items()}
-
-
-class _Taking:
-    """Of a pool: what it takes of a suggestion (nothing is said of the root), and its children of its fit factor; its
-    guarantee and limit, of which it has at least what it begins with."""
-
-    def __init__(self, curve: Vertices, together: Together, floor: list[float], cap: list[float]) -> None:
-        self.curve, self._together, self._floor, self._cap = curve, together, floor, cap
-
-    @lru_cache(maxsize=256)  # noqa: B019  # there are no more of these either
-    def reached(self, offered: float) -> tuple[float, list[float]] | None:
-        """Fit factor and values; None: the last bits may decide."""
-        return self._together.within([*map(min, (part + offered for part in self._floor), self._cap)])
-
-
-@lru_cache(maxsize=256)
-def _taking(
-    of: Kinds, pools: tuple[Kind, ...], floor: tuple[float, ...], cap: tuple[float, ...], *, top: bool
-) -> _Taking | None:
-    """None: the last bits may decide. Most pools of a round are as they were a round ago."""
-    together = Together.of([*of, *pools], len(floor))
-    if together is None:
-        return None
-    start = together.values[0]
-    floors, caps = [*map(max, floor, start)], [*map(max, cap, start)]
-    curve = () if top else together.over_suggestion(floors, caps)
-    return None if curve is None else _Taking(curve, together, floors, caps)
-
-
-@lru_cache(maxsize=1024)
-def curve_of(row: bytes) -> Vertices:
-    """Of an operation: usage, demand and limits one after another. Without vertices in which it does not bend, so that
-    what is used already makes no difference to operations that want the same."""
-    curve = operation_curves(Demands(*np.frombuffer(row).reshape(3, 1, -1)))
-    out: list[Vertex] = []
-    for position, value in zip(curve.position.tolist(), curve.value.tolist(), strict=True):
-        vertex = position, tuple(value)
-        while len(out) > 1 and is_straight(out[-2], out[-1], vertex):
-            del out[-1]
-        out.append(vertex)
-    return tuple(out)

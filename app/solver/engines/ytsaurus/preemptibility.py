@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.ahead import NOWHERE, Allocation, Due, Operation
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, Inherited, promised_tops, without_donor
 from app.solver.engines.ytsaurus.explain import warnings
 from app.solver.engines.ytsaurus.fair_shares import (
@@ -21,7 +20,7 @@ from app.solver.engines.ytsaurus.fair_shares import (
     pool_satisfaction,
     pool_starvation,
 )
-from app.solver.engines.ytsaurus.guarantees import to_shares
+from app.solver.engines.ytsaurus.guarantees import Update, to_shares
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     STARVATION,
@@ -30,22 +29,22 @@ from app.solver.engines.ytsaurus.operations import (
     Ints,
     Levels,
     any_of,
+    by_level,
     most,
     operation_threshold,
     operation_timeout,
     operation_tolerance,
+    running_sums,
 )
+from app.solver.engines.ytsaurus.polyline import sums_of
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
     GROUPS,
-    NON_PREEMPTIBLE,
     PREEMPTIBLE,
     aggressive_allowed,
     bounds,
-    bounds_of,
     groups,
-    groups_of,
     levels,
     normally_takeable,
     priorities,
@@ -54,7 +53,6 @@ from app.solver.engines.ytsaurus.reading import Steps, Where
 from app.solver.engines.ytsaurus.settings import OperationSettings, operation_settings
 from app.solver.engines.ytsaurus.situation import Situation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
-from app.solver.engines.ytsaurus.volumes import Update, estimated_guarantees
 from app.solver.model.base import micros, seconds, to_datetime, units
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.request import Eviction, Options
@@ -69,6 +67,35 @@ def amounts(situation: Situation, steps: Floats) -> list[dict[str, float]]:
     names, rows = situation.resources, (steps / np.array(situation.cluster.index.scales)).tolist()
     # There are 100,000 of them in a large answer; not comparing lengths takes a quarter off.
     return [dict(zip(names, row)) for row in rows]  # noqa: B905
+
+
+def estimated_guarantees(situation: Situation, strong: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Shares of operations and of pools (the root last), given guarantees and weights of pools.
+
+    What each could count on if everybody wanted all: its guarantee, and by weight what its pool has left
+    (``ComputeEstimatedGuaranteeShare``, ``fair_share_update.cpp``); output only."""
+    root, parent, above = situation.root, situation.parent, situation.operation_parent
+    own = situation.operations.weight
+    weights = np.bincount(np.concatenate((parent[:root], above)), np.concatenate((weight[:root], own)), root + 1)
+    out = np.zeros_like(strong)
+    out[root] = strong[root]
+    left = strong.copy()
+    for level in by_level(situation.depth):
+        rows = level[np.argsort(parent[level], kind="stable")]
+        bounds = np.append(np.flatnonzero(np.diff(parent[rows], prepend=-1)), len(rows))
+        before = running_sums(strong[rows], bounds)
+        given = np.clip(out[parent[rows]] - before, 0.0, strong[rows])
+        left = out - sums_of(given, parent[rows], root + 1)
+        out[rows] = given + left[parent[rows]] * (weight[rows] / weights[parent[rows]])[:, None]
+    left = out - sums_of_children(situation, strong, out)
+    return left[above] * (own / weights[above])[:, None], out
+
+
+def sums_of_children(situation: Situation, strong: Floats, estimated: Floats) -> Floats:
+    """By pool, how much of its estimate its pools' guarantees take."""
+    rows = np.arange(situation.root)
+    guaranteed = sums_of(strong[rows], situation.parent[rows], situation.root + 1)
+    return np.minimum(guaranteed, estimated)
 
 
 def add_details(situation: Situation, shares: FairShares, queues: Elements, workloads: Elements) -> None:
@@ -386,25 +413,3 @@ def _amounts(steps: Steps) -> dict[str, int | float]:
 
 def _seconds(own: int | None, default: int) -> int | float:
     return seconds(default if own is None else own)
-
-
-def unprotected(
-    cluster: CompiledState, of: list[tuple[Operation, Due, list[Allocation]]]
-) -> list[list[tuple[Allocation, int]]]:
-    """Of operations that run these, oldest first: which of them, and at what level, may be taken from them."""
-    if not of:
-        return []
-    settings, columns = cluster.config.settings, cluster.config.columns
-    owner = np.repeat(np.arange(len(of)), [len(allocations) for _, _, allocations in of])
-    usage = np.array([a.usage for _, _, allocations in of for a in allocations], np.int64).reshape(
-        -1, len(cluster.index)
-    )
-    fair, demand = np.stack([due.fair for _, due, _ in of]), np.stack([due.demand for _, due, _ in of])
-    group = groups_of(settings, cluster.total, bounds_of(settings, fair, demand), (owner, usage), None)
-    gentle = columns.allow_aggressive[[op.pool for op, _, _ in of]]
-    gentle &= np.array([settings.allow_gang or not op.is_gang for op, _, _ in of], bool)
-    level = iter(levels(group, gentle[owner]).tolist())
-    return [
-        [(a, own) for a, own in zip(allocations, level, strict=False) if own > NON_PREEMPTIBLE and a.node != NOWHERE]
-        for _, _, allocations in of
-    ]

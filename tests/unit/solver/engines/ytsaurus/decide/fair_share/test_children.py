@@ -7,7 +7,7 @@ import pytest
 
 from app.solver.engines.ytsaurus.fair_shares import fair_shares
 from app.solver.engines.ytsaurus.pool_curves import children_of
-from app.solver.engines.ytsaurus.volumes import estimated_guarantees
+from app.solver.engines.ytsaurus.preemptibility import estimated_guarantees
 from tests.unit.solver.engines.ytsaurus.cluster import ask, at, node, operation, pool, request, shares, situated
 
 Json = dict[str, Any]

@@ -7,8 +7,7 @@ import pytest
 
 from app.solver.engines.ytsaurus.answer import after_shares
 from app.solver.engines.ytsaurus.fair_shares import fair_shares
-from app.solver.engines.ytsaurus.guarantees import IntegralShares, depth_first, fitting
-from app.solver.engines.ytsaurus.volumes import Update, Volumes
+from app.solver.engines.ytsaurus.guarantees import IntegralShares, Update, Volumes, depth_first, fitting
 from tests.unit.solver.engines.ytsaurus.cluster import (
     NOW,
     ask,
