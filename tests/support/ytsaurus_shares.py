@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from app.solver import solve
-from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.guarantees import Update
+from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.model.configuration import Configuration
 from app.solver.model.request import SharesRequest
 

@@ -383,11 +383,13 @@ class Ahead(rounds.Ahead[CompiledState]):
         self, everybody: list[Operation], due: list[Due], take: "tuple[Flags, Take] | None" = None
     ) -> list[tuple[Ask, Task, int]]:
         """What each heartbeat starts, in the order of nodes. ``take``: which nodes may preempt, and what does so."""
-        loud = np.zeros(len(self.names), bool) if take is None else take[0]
-        for need in dict.fromkeys([need for op in everybody if op.tasks for need in op.needs]):
-            loud = loud | self._fitting(need)
+        wanting = [op for op in everybody if op.tasks]
+        fitting = [self._fitting(need) for need in dict.fromkeys([need for op in wanting for need in op.needs])]
+        loud: Flags = np.logical_or.reduce(fitting if take is None else [take[0], *fitting])
         if not loud.any():
             return []
+        if take is None and len(wanting) == 1 and len(wanting[0].tasks) == 1 and (ask := wanting[0].ask) is not None:
+            return [(ask, wanting[0].tasks[0][0], int(loud.argmax()))]
         beats = Heartbeats(everybody, due, self._columns.left, self._cluster.total.tolist())
         for node in np.flatnonzero(loud).tolist():
             free: list[int] = self._free[:, node].tolist()
