@@ -166,12 +166,12 @@ def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(
 ) -> None:
     """Where everybody starts, and in crowds."""
     plain: list[ahead.Plain] = []
-    crowded: list[crowd.Told] = []
+    crowded: list[crowd.Foreseen] = []
     possible = without_hopeless(request_)
     told = play(possible)
     with pytest.MonkeyPatch.context() as patch:
         noting(patch, ahead.Ahead, "everybody_starts", plain)
-        noting(patch, crowd.Crowd, "told", crowded)
+        noting(patch, crowd.Crowd, "foreseen", crowded)
         unwatched = unseen(possible)
     assert unwatched.bytes() == without_digests(told)
     assert sum(len(of.starts) > 0 for of in met(plain)) == len(plain)
@@ -223,11 +223,11 @@ def test_an_element_alone_stands_as_all_at_once_do(rows: list[Any]) -> None:
 @examples(60)
 def test_a_crowd_comes_to_the_same_whether_somebody_looks_or_not(met: Met, request_: SimulationRequest) -> None:
     """Who starts, starves, is evicted and comes again, where there is never room for all."""
-    rounds: list[crowd.Told] = []
+    rounds: list[crowd.Foreseen] = []
     possible = without_hopeless(request_)
     told = play(possible)
     with pytest.MonkeyPatch.context() as patch:
-        noting(patch, crowd.Crowd, "told", rounds)
+        noting(patch, crowd.Crowd, "foreseen", rounds)
         unwatched = unseen(possible)
     assert unwatched.bytes() == without_digests(told)
     met(of for of in rounds if of.evictions)

@@ -64,7 +64,7 @@ _MOST_ALIKE, _MOST_SCALES = 1024, 64
 """Kinds that are remembered, and sets of weights."""
 
 
-class Told(NamedTuple):
+class Foreseen(NamedTuple):
     """What a round comes to. ``starts``: ask, task and row of the node, in order; ``evictions``: in order; ``heard``:
     how many nodes; ``standings``: of all operations below their fair share, ``differs``: whether something in the state
     stands otherwise; ``changes_at``, ``starves``: as ``fair_shares.Updated`` has them."""
@@ -251,7 +251,7 @@ class Crowd(Ahead):
         workload, operation = self._held[name], self._operations[name]
         return replace(workload, ytsaurus=Standing.of(operation.level, operation.since).carried_by(workload.ytsaurus))
 
-    def told(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Told | None:
+    def foreseen(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Foreseen | None:
         """The round of ``now``, as which everybody stands from now on; None: it has to be asked.
 
         ``standings``: of operations that wait, as the last update left them."""
@@ -287,7 +287,7 @@ class Crowd(Ahead):
         starts, evictions = (scene.starts or [], []) if taking is None else self._preempted(scene, *taking)
         changed = self._pools_stand(pools)
         heard = starts[-1][2] + 1 if len(starts) == scene.wanted else len(self.names)
-        return Told(starts, evictions, heard, below, differs or changed, min(later, default=None), starves)
+        return Foreseen(starts, evictions, heard, below, differs or changed, min(later, default=None), starves)
 
     def tried(self, nodes: int) -> list[int]:
         """When each of the first ``nodes`` tried preemption last."""

@@ -20,7 +20,7 @@ from app.solver.engines.ytsaurus import FACTS, heartbeat
 from app.solver.engines.ytsaurus.ahead import Ahead, Plain
 from app.solver.engines.ytsaurus.answer import Answered, Waiting, after_shares, answer, tried_preemption
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, compile_configuration
-from app.solver.engines.ytsaurus.crowd import Crowd, Told
+from app.solver.engines.ytsaurus.crowd import Crowd, Foreseen
 from app.solver.engines.ytsaurus.explain import findings, under
 from app.solver.engines.ytsaurus.fair_shares import Updated, fair_share_update
 from app.solver.engines.ytsaurus.heartbeat import quiet_nodes
@@ -326,7 +326,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._stand(updated, updated.operations, now, differs=differs)
         return turn if differs else None
 
-    def _stand(self, updated: Updated | Told, standings: dict[str, Standing], now: int, *, differs: bool) -> None:
+    def _stand(self, updated: Updated | Foreseen, standings: dict[str, Standing], now: int, *, differs: bool) -> None:
         """As an update at ``now`` left everybody. ``differs``: the state is another one for it."""
         self._last, self._starves = now, updated.starves
         self._wakes = [] if updated.changes_at is None else [updated.changes_at]
@@ -347,7 +347,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             return None
         asks = [ask for _, ask in sorted(self.waiting.items())]
         if isinstance(ahead, Crowd):
-            return self._told(ahead, asks, now)
+            return self._crowded(ahead, asks, now)
         plain = ahead.everybody_starts(asks, self._standing, now)
         if plain is None:
             return None
@@ -356,7 +356,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return Outcome(lambda: (sorted(order), order), lambda _: self._carried_out(ahead, plain, now))
 
     def _carried_out(
-        self, ahead: Ahead, plain: Plain | Told, now: int, evicted: Sequence[PlannedEviction] = ()
+        self, ahead: Ahead, plain: Plain | Foreseen, now: int, evicted: Sequence[PlannedEviction] = ()
     ) -> Turn:
         ahead.heard(plain.heard, now)
         turn, started, when = Turn(evicted=[*evicted]), dict[str, list[Task]](), to_datetime(now)
@@ -370,26 +370,26 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._wakes = []  # nobody waits any longer
         return turn
 
-    def _told(self, ahead: Crowd, asks: list[Ask], now: int) -> Outcome | None:
-        told = ahead.told(asks, self._standing, now)
-        if told is None:
+    def _crowded(self, ahead: Crowd, asks: list[Ask], now: int) -> Outcome | None:
+        foreseen = ahead.foreseen(asks, self._standing, now)
+        if foreseen is None:
             return None
-        self._stand(told, told.standings, now, differs=told.differs)
+        self._stand(foreseen, foreseen.standings, now, differs=foreseen.differs)
 
         def carry_out(leaving: Callable[[PlannedEviction], bool]) -> Turn:
             version = self.version
-            turn = self._carried_out(ahead, told, now, [of for of in told.evictions if not leaving(of)])
+            turn = self._carried_out(ahead, foreseen, now, [of for of in foreseen.evictions if not leaving(of)])
             names: dict[int, list[str]] = {}
-            for name, looked in zip(ahead.names, ahead.tried(told.heard), strict=False):
+            for name, looked in zip(ahead.names, ahead.tried(foreseen.heard), strict=False):
                 names.setdefault(looked, []).append(name)
             for looked, of in names.items():
                 self._looked(of, looked, now, version)
             return turn
 
-        started = dict.fromkeys(ask.id for ask, _, _ in told.starts)
+        started = dict.fromkeys(ask.id for ask, _, _ in foreseen.starts)
         named = [ask.id for ask in asks]
         return Outcome(
-            lambda: (named, [*started, *(name for name in named if name not in started)]), carry_out, told.evictions
+            lambda: (named, [*started, *(name for name in named if name not in started)]), carry_out, foreseen.evictions
         )
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
