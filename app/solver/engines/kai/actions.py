@@ -41,10 +41,10 @@ class Cycle:
     tools: Tools
     protection: Protection
     signatures: Signatures
-    taken: dict[int, None] = field(default_factory=dict[int, None])
-    starts: set[int] = field(default_factory=set[int])
+    taken: dict[int, None] = field(default_factory=dict)
+    starts: set[int] = field(default_factory=set)
     clocks: Clocks = field(default_factory=Clocks)
-    _known: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+    _known: dict[Hashable, Any] = field(default_factory=dict)
     _closed: int = 0
 
     @property
@@ -122,8 +122,12 @@ class Cycle:
         overlay = self.overlay
         if not overlay.exact or not overlay.placed:
             return None
-        placed, status = overlay.placed, overlay.status
-        if any(t in placed and status[t] in (ALLOCATED, PIPELINED) for t in overlay.jobs.tasks[victim]):
+
+        def jobs() -> set[int]:
+            status, task_job = overlay.status, overlay.jobs.task_job
+            return {task_job[t] for t in overlay.placed if status[t] in (ALLOCATED, PIPELINED)}
+
+        if victim in self.still("just-placed", jobs):
             return Refusal("just-placed", "the same cycle has given it a place")
         return None
 

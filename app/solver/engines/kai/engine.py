@@ -258,22 +258,25 @@ def _plus(before: list[Share], change: list[Share]) -> list[Share]:
 def plan(state: CompiledState, question: Question) -> Result:
     """Decide. Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without
     a node."""
-    check_asks(state, question.asks)
+    new = check_asks(state, question.asks)
     if question.mode == "cycle":
-        result = _cycle(state, question)
-        are_sound(state, question.asks)
+        result = _answer(state, question.asks, question, Budget())
+        are_sound(state, new)
         return result
     return _each_alone(state, question)
 
 
-def check_asks(state: CompiledState, asks: Sequence[Ask]) -> None:
-    """Raises InvalidInput for pods that KAI can't read or Kubernetes would refuse, and for running ones without a
-    node."""
-    problems: list[Problem] = []
+def check_asks(state: CompiledState, asks: Sequence[Ask]) -> list[Ask]:
+    """Those of which nobody knows yet that they are sound. Raises InvalidInput for pods that KAI can't read or
+    Kubernetes would refuse, and for running ones without a node."""
+    problems, new = list[Problem](), list[Ask]()
     known, readable, gangs = state.resident.asks, Readable(), any(state.jobs.gang)
     for a, ask in enumerate(asks):
         read = known.get(id(ask))
-        sound = (read is not None and read.ask is ask and read.sound) or is_plain(ask, readable)
+        sound = read is not None and read.ask is ask and read.sound
+        if not sound:
+            new.append(ask)
+            sound = is_plain(ask, readable)
         if sound and not (gangs and _gang_of(state, ask) is not None):
             continue
         problems += job_problems(ask, ("asks", a))
@@ -288,6 +291,7 @@ def check_asks(state: CompiledState, asks: Sequence[Ask]) -> None:
         problems.append(Problem(pointer=where, detail="a running pod is on a node: say which"))
     if problems:
         raise InvalidInput(problems)
+    return new
 
 
 def are_sound(state: CompiledState, asks: Sequence[Ask]) -> None:
@@ -316,10 +320,6 @@ def _strangers(state: CompiledState, ask: Ask, path: tuple[str | int, ...]) -> I
                 "its workload has sub groups: say which" if task.sub_group is None else "its workload has none of it"
             )
             yield Problem(pointer=pointer(*path, "tasks", t, "sub_group"), detail=detail)
-
-
-def _cycle(state: CompiledState, question: Question) -> Result:
-    return _answer(state, question.asks, question, Budget())
 
 
 def _each_alone(state: CompiledState, question: Question) -> Result:

@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from functools import partial
 from operator import itemgetter
 from typing import TypeVar
@@ -38,37 +37,48 @@ def key_now(overlay: Overlay, job: int) -> Key:
 
 
 class Lines:
-    """The pending jobs of leaves, the best first, as all stands between two statements."""
+    """The pending jobs of leaves, the best first, as all stands between two statements. ``ready``: those with enough
+    pods for their gang."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self._settled = 0
-        self._entries: list[Entry] | None = None
+        self._all: list[Entry] | None = None
         self._ready: list[Entry] = []
-        self.keys: dict[int, Key] = {}
-        self.by_queue: dict[int, list[Entry]] = {}
+        self._by_queue: tuple[list[Entry], dict[int, list[Entry]]] | None = None
 
-    def follow(self) -> None:
-        """Look again at the jobs that statements have touched."""
-        overlay, known = self._overlay, self._entries
-        touched = overlay.pending_jobs() if known is None else overlay.settled_since(self._settled)
-        if known is not None and not touched:
-            return
+    def all(self) -> list[Entry]:
+        """Those that statements have touched are looked at again."""
+        overlay, known = self._overlay, self._all
+        if known is None:
+            leaf, waiting = overlay.leaf, overlay.pending_jobs()
+            known = self._all = sorted((key_now(overlay, job), job) for job in waiting if leaf[job])
+            self._ready = [entry for entry in known if overlay.ready(entry[1])]
+        elif touched := overlay.settled_since(self._settled):
+            known = self._all = [entry for entry in known if entry[1] not in touched]
+            self._ready = [entry for entry in self._ready if entry[1] not in touched]
+            for job in touched:
+                if overlay.pending[job] and overlay.leaf[job]:
+                    insort(known, entry := (key_now(overlay, job), job))
+                    if overlay.ready(job):
+                        insort(self._ready, entry)
         self._settled = len(overlay.settled)
-        entries = [entry for entry in known or () if entry[1] not in touched]
-        entries += [(key_now(overlay, job), job) for job in touched if overlay.pending[job] and overlay.leaf[job]]
-        entries.sort()
-        self._entries = entries
-        self._ready = [entry for entry in entries if overlay.ready(entry[1])]
-        self.keys = {job: key for key, job in entries}
-        self.by_queue, queue = {}, overlay.jobs.queue
-        for entry in entries:
-            self.by_queue.setdefault(queue[entry[1]], []).append(entry)
+        return known
 
     def ready(self) -> list[Entry]:
-        """Those with enough pods for their gang."""
-        self.follow()
+        """See the class."""
+        self.all()
         return self._ready
+
+    def by_queue(self) -> dict[int, list[Entry]]:
+        """All of them."""
+        entries, queue = self.all(), self._overlay.jobs.queue
+        if self._by_queue is None or self._by_queue[0] is not entries:
+            of_queues: dict[int, list[Entry]] = {}
+            for entry in entries:
+                of_queues.setdefault(queue[entry[1]], []).append(entry)
+            self._by_queue = entries, of_queues
+        return self._by_queue[1]
 
 
 class PendingOrder:
@@ -148,9 +158,8 @@ class Contenders:
     def __init__(self, overlay: Overlay, lines: Lines, job: int, rank: int) -> None:
         """Made before the attempt evicts or places anybody."""
         self._overlay = overlay
-        lines.follow()
-        self.keys = lines.keys.copy()
-        self.by_queue = {queue: entries.copy() for queue, entries in lines.by_queue.items()}
+        self.keys = {waits: key for key, waits in lines.all()}
+        self.by_queue = {queue: entries.copy() for queue, entries in lines.by_queue().items()}
         self._remove(job)
         self._add(job, rank)
 
@@ -361,8 +370,9 @@ class VictimTable:
         known = self._known.get(job)
         if known is None or known[0] != version:
             if version == 0 and job < len(jobs.id):  # the pods that an ask adds to it run nowhere
-                victim = copy(self._untouched(job))
-                victim.others = len(victim.tasks) < len(overlay.jobs.tasks[job])
+                of = self._untouched(job)
+                others = len(of.tasks) < len(overlay.jobs.tasks[job])
+                victim = Victim(job, of.key, of.tasks, of.holds, others=others)
             else:
                 victim = self._look(job, overlay.in_order(job), len(overlay.jobs.tasks[job]))
             known = self._known[job] = version, victim

@@ -4,7 +4,6 @@ leaves, and the bounds that a job must keep.
 
 from bisect import insort
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -312,7 +311,8 @@ class QueueOrder:
 
     def frozen(self) -> "QueueOrder":
         """The same comparisons on what queues hold at this moment, whatever happens next."""
-        still = copy(self)
+        still = QueueOrder.__new__(QueueOrder)
+        still.__dict__.update(self.__dict__)
         still.allocated = [column.copy() for column in self.allocated]
         still.fixed = [column.copy() for column in self.fixed]
         return still

@@ -71,7 +71,7 @@ class Search:
 
     action: str
     eligible: frozenset[int] = frozenset()
-    refused: dict[int, Refusal] = field(default_factory=dict[int, Refusal])
+    refused: dict[int, Refusal] = field(default_factory=dict)
     ask: int = NO_ASK
     taken: frozenset[int] = frozenset()
     put_back: frozenset[int] = frozenset()

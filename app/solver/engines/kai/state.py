@@ -155,14 +155,12 @@ class Resident:
 
     baseline: Baseline | None = None
     layout: Layout | None = None
-    asks: dict[int, "AskRead"] = field(default_factory=dict[int, "AskRead"])
-    likes: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
-    divided: dict[Hashable, tuple[list[float], list[float]]] = field(
-        default_factory=dict[Hashable, tuple[list[float], list[float]]]
-    )
+    asks: dict[int, "AskRead"] = field(default_factory=dict)
+    likes: dict[Hashable, Hashable] = field(default_factory=dict)
+    divided: dict[Hashable, tuple[list[float], list[float]]] = field(default_factory=dict)
     alike: dict[Kind, list[int]] | None = None
-    order: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
-    victims: dict[int, Victim] = field(default_factory=dict[int, Victim])
+    order: dict[int, list[int]] = field(default_factory=dict)
+    victims: dict[int, Victim] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

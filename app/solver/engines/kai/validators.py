@@ -24,7 +24,7 @@ class Refusal:
 
     rule: str
     detail: str
-    numbers: dict[str, Any] = field(default_factory=dict[str, Any])
+    numbers: dict[str, Any] = field(default_factory=dict)
 
 
 class Scenario(Protocol):
