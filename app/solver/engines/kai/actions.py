@@ -36,7 +36,7 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class Cycle:
     """What the actions share. ``taken``: jobs in the order in which an action first took them; ``starts``: jobs that
-    start now, as KAI's allocate action records it."""
+    start now, as KAI's allocate action records it; ``overlay``: that everything happens in."""
 
     tools: Tools
     protection: Protection
@@ -44,13 +44,12 @@ class Cycle:
     taken: dict[int, None] = field(default_factory=dict)
     starts: set[int] = field(default_factory=set)
     clocks: Clocks = field(default_factory=Clocks)
+    overlay: Overlay = field(init=False)
     _known: dict[Hashable, Any] = field(default_factory=dict)
     _closed: int = 0
 
-    @property
-    def overlay(self) -> Overlay:
-        """The overlay that everything happens in."""
-        return self.tools.overlay
+    def __post_init__(self) -> None:
+        self.overlay = self.tools.overlay
 
     def still(self, key: Hashable, look: Callable[[], T]) -> T:
         """What ``look`` says, asked once for each key until a statement closes."""

@@ -52,7 +52,7 @@ class Lines:
         overlay, known = self._overlay, self._all
         if known is None:
             leaf, waiting = overlay.leaf, overlay.pending_jobs()
-            known = self._all = sorted((key_now(overlay, job), job) for job in waiting if leaf[job])
+            known = self._all = sorted([(key_now(overlay, job), job) for job in waiting if leaf[job]])
             self._ready = [entry for entry in known if overlay.ready(entry[1])]
         elif touched := overlay.settled_since(self._settled):
             known = self._all = [entry for entry in known if entry[1] not in touched]

@@ -303,24 +303,26 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
 
 
 def _read(ask: Ask, columns: Columns, likes: dict[Hashable, Hashable]) -> AskRead:
-    tasks, pods = ask.tasks, list[tuple[int, Vector, Portion | None, str]]()
+    tasks, pods = ask.tasks, list[tuple[int, Vector, Portion | None, str, tuple[tuple[int, int], ...]]]()
     for task, before in zip(tasks, (None, *tasks), strict=False):
         if before is None or not are_twins(task, before):
             request = columns(task.requests, pod=True)
             portion = portion_of(task, request[GPU])
             status = GONE if task.state == "gated" else PENDING
-            pods.append((status, with_shares(request, portion, None), portion, constraints(task, ask)))
+            request = with_shares(request, portion, None)
+            (takes,) = columns_of([request], [portion], {})
+            pods.append((status, request, portion, constraints(task, ask), takes))
         else:
             pods.append(pods[-1])
-    states, requests, portions, limits = map(list, zip(*pods, strict=True)) if pods else ([], [], [], [])
+    states, requests, portions, limits, takes = map(list, zip(*pods, strict=True)) if pods else ([], [], [], [], [])
     waits = [request for request, status in zip(requests, states, strict=True) if status == PENDING]
     read = AskRead(
         ask, [task.name for task in tasks], states, requests, portions, limits,
         sorted(range(len(tasks)), key=lambda place: task_key(tasks[place])),
-        list(columns_of(requests, portions, {})), (len(waits), summed(waits)),
+        takes, (len(waits), summed(waits)),
     )  # fmt: skip
     read.in_order = read.order == list(range(len(tasks)))
-    if len(set(pods)) == 1 and ask.sub_groups is None:
+    if ask.sub_groups is None and (len(set(map(id, pods))) == 1 or len(set(pods)) == 1):
         one = ask.queue, ask.preemptible is not False, None, pods[0]
         all_at_once = (*one[:2], (ask.min_available, len(tasks)), pods[0])
         read.one_by_one = id(likes.setdefault(one, one))
