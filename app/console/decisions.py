@@ -21,9 +21,11 @@ from app.console.situation import VERDICTS, Rules, chosen, groups, named, ordere
 from app.console.visit import Cursor, Number, PageRoute, Text, Visit, Visiting
 from app.formats.manifests import on_kubernetes
 from app.http.assets import HEADERS
+from app.http.body import Budget
 from app.http.openapi import page
 from app.http.routing import service
 from app.solver.engine import ENGINES
+from app.workers.dispatcher import collector_paused
 
 _MOST_SHOWN = 64 << 10
 _KEPT = 32
@@ -70,15 +72,18 @@ class Recordings(Lru[UUID, Recorded]):
 async def recorded(visit: Visit, identity: UUID) -> Recorded:
     """All that the API says about a decision. Raises ApiError."""
     recordings = service(visit.request, Recordings)
-    record = (await visit.api.call("GET", f"/v1/decisions/{identity}")).body  # each time: the log forgets
-    known = recordings.get(identity)
-    if known is not None:
-        visit.api.calls.extend(known.calls)
+    async with service(
+        visit.request, Budget
+    ).showing.passed():  # one may be large, which nobody knows before it is read
+        record = (await visit.api.call("GET", f"/v1/decisions/{identity}")).body  # each time: the log forgets
+        known = recordings.get(identity)
+        if known is not None:
+            visit.api.calls.extend(known.calls)
+            return known
+        known, size = await _read(visit.api, identity, record)
+        if known.unexplained is None:
+            recordings.put(identity, known, _OBJECTS * size)
         return known
-    known, size = await _read(visit.api, identity, record)
-    if known.unexplained is None:
-        recordings.put(identity, known, _OBJECTS * size)
-    return known
 
 
 async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
@@ -93,7 +98,8 @@ async def _read(api: Api, identity: UUID, body: bytes) -> tuple[Recorded, int]:
     answer, identical, unexplained, size = None, True, None, len(body) + len(sent)
     try:
         reply = await api.call("GET", f"{address}/explanation", {"level": "full"})
-        explained, size = reply.json(), size + len(reply.body)
+        with collector_paused():  # there is no garbage in it, however much there is
+            explained, size = reply.json(), size + len(reply.body)
         identical = explained["identical"]
         if identical:
             answer = explained["answer"]

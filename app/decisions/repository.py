@@ -383,6 +383,12 @@ def find(session: Session, identity: UUID) -> sa.RowMapping | None:
     return session.execute(sa.select(decisions).where(decisions.c.id == identity)).mappings().one_or_none()
 
 
+def size_of(session: Session, identity: UUID) -> int:
+    """Bytes of the answer as it is stored, which PostgreSQL knows without reading it; 0: there is none."""
+    size = sa.select(sa.func.octet_length(decisions.c.answer)).where(decisions.c.id == identity)
+    return session.execute(size).scalar_one_or_none() or 0
+
+
 def between(session: Session, first: UUID, last: UUID, limit: int) -> Sequence[UUID]:
     """Ids of decisions, newest first."""
     query = sa.select(decisions.c.id).where(decisions.c.id.between(first, last))

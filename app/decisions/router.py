@@ -1,9 +1,11 @@
 """The questions of a scheduler, one or several rule books or work not yet submitted, and the log of the answers."""
 
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Annotated, Any
 from uuid import UUID
 
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from app.answering.answers import encode
@@ -28,7 +30,7 @@ from app.decisions.schemas import (
     by_engine,
 )
 from app.decisions.service import Decider, ExplainLevel
-from app.http.body import Body, read_body
+from app.http.body import Body, read_body, worked_on
 from app.http.openapi import Cursor, Limit, Moment, Part, operation
 from app.http.responses import json_response
 from app.http.routing import provided, service
@@ -209,12 +211,19 @@ def count_decisions(decider: Deciding, filters: Annotated[Filters, Depends(_filt
     return json_response(encode(decider.counts(filters)))
 
 
+async def _in_turn(request: Request, id: Id, decider: Deciding) -> AsyncGenerator[None]:  # noqa: A002
+    """Of large answers few are read at once, of one caller after the other. Raises DeadlinePassed, Unavailable."""
+    async with worked_on(request, await to_thread.run_sync(decider.size_of, id)):
+        yield
+
+
 @router.get(
     "/decisions/{id}",
     operation_id="get_decision",
     tags=["decision log"],
     summary="One recorded decision",
-    **operation(needs="read", responses={200: DecisionRecord}, errors=(404, 503)),
+    dependencies=[Depends(_in_turn, scope="function")],
+    **operation(needs="read", responses={200: DecisionRecord}, errors=(404, 503, 504)),
 )
 def get_decision(id: Id, decider: Deciding) -> Response:  # noqa: A002
     """The recorded answer, and what it was given for."""

@@ -366,6 +366,12 @@ class Decider:
         body = msgspec.Raw(unsqueezed(row["answer"]))
         return DecisionRecord(**msgspec.structs.asdict(_summary(row)), answer=body)
 
+    def size_of(self, identity: UUID) -> int:
+        """Bytes of the answer as it is stored; 0: there is none. Raises Unavailable."""
+        self._log.settle(_SETTLE_SECONDS)
+        with self._database.session() as session:
+            return repository.size_of(session, identity)
+
     def history(self, workload: str, cursor: str | None, limit: int) -> WorkloadHistory:
         """What the log says of one workload, newest first. Raises BadRequest, Unavailable."""
         before = None if cursor is None else decode_id(cursor)

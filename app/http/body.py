@@ -46,14 +46,14 @@ _USED_UP = "request bodies use all the memory that there is for them"
 
 class Budget:
     """``most`` bytes for all requests together; ``inflating``: threads for those that are compressed; ``turns``: whose;
-    ``working``: whose large one this process works on itself.
+    ``working``: whose large document this process works on itself; ``showing``: for whom it makes a page of one.
 
     Where they are used up, whoever holds most gives way to others: the last of their bodies that is still being read.
     """
 
     def __init__(self, most: int) -> None:
         self.inflating, self.turns = CapacityLimiter(_INFLATING), FairGate(_INFLATING)
-        self.working = FairGate(_WORKING)
+        self.working, self.showing = FairGate(_WORKING), FairGate(_WORKING)
         self._most = most
         self._lock = Lock()
         self._held: dict[Hold, int] = {}

@@ -23,7 +23,7 @@ from app.base.errors import BadRequest, PreconditionFailed, PreconditionRequired
 from app.http.responses import MEDIA_TYPE, ProblemDocument
 from app.solver.engine import all_facts
 
-VERSION = "1.110.0"
+VERSION = "1.110.1"
 """Of the interface, by semantic versioning; openapi/README.md says when it must change."""
 
 Content = dict[str, dict[str, Any]]

@@ -1,9 +1,10 @@
 """Configurations by REST: revisions, entity tags, findings."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.base.ticket import FairGate
@@ -299,7 +300,7 @@ def test_of_large_documents_few_are_worked_on_at_once(service: TestClient) -> No
             put = service.put(f"/v1/configurations/{name}", json=body, headers=condition)
             assert put.status_code in (200, 201), put.text
             condition = {"If-Match": put.headers["ETag"]}
-    budget: Any = service.app.state.services.of(Budget)  # pyright: ignore[reportAttributeAccessIssue]
+    budget = cast(FastAPI, service.app).state.services.of(Budget)
     budget.working = FairGate(0)
 
     def statuses(name: str) -> list[int]:

@@ -4,18 +4,21 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from app.base.identifiers import earliest
 from app.base.settings import Settings
+from app.base.ticket import FairGate
 from app.db.database import Database
 from app.decisions import repository
 from app.decisions.log import DatabaseStore
+from app.http.body import Budget
 from app.service.main import create_app
 from tests.api.requests import decision
 from tests.support import released
@@ -197,6 +200,35 @@ def test_an_unknown_decision(service: TestClient, method: str) -> None:
 
 def test_an_id_that_is_none(service: TestClient) -> None:
     assert service.get("/v1/decisions/latest").status_code == 422
+
+
+def test_of_large_records_few_are_read_at_once(service: TestClient) -> None:
+    """Where there is no turn to be had a large one is late, a small one is not; and a page of either waits for its
+    own."""
+    request = waiting()
+    request["asks"] = [request["asks"][0] | {"id": f"{i}-{uuid4()}{uuid4()}"} for i in range(2500)]
+    large, small = decide(service, request)["id"], decide(service)["id"]
+    budget = cast(FastAPI, service.app).state.services.of(Budget)
+    budget.working, budget.showing = FairGate(0), Turns()
+    assert [
+        service.get(f"/v1/decisions/{identity}", headers={"Request-Timeout": "0.3"}).status_code
+        for identity in (large, small)
+    ] == [504, 200]
+    for identity in (small, small):
+        assert service.get(f"/decisions/{identity}").status_code == 200
+    assert budget.showing.passes == 2
+
+
+class Turns(FairGate):
+    """Lets everybody in, and counts them."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.passes = 0
+
+    def leave(self) -> None:
+        self.passes += 1
+        super().leave()
 
 
 def replayed(service: TestClient, identity: str) -> dict[str, Any]:
