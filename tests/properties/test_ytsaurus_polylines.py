@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from app.solver.engines.ytsaurus import polyline as lines
 from app.solver.engines.ytsaurus.exact import by_fit_factor
 from app.solver.engines.ytsaurus.operations import Floats
 from app.solver.engines.ytsaurus.polyline import (
@@ -194,6 +195,21 @@ def test_a_function_of_a_function(random: Random) -> None:
     for x in [x + little for x in found.x.tolist() for little in (-1e-7, 1e-7) if 0 <= x + little <= inner.end]:
         near(found.at(x), before(outer, before(inner, x)[0]), 1e-9)
     assert found.right(np.array([found.end]))[0].tolist() == found.at(found.end).tolist(), "never taken"
+
+
+@seeded
+def test_segment_by_segment_and_all_at_once_come_to_the_same_bits(random: Random) -> None:
+    of = drawn(random)
+    of = Polyline(of.x * random.random(), of.y * random.random())
+    begin, end = float(of.x[0]), of.end
+    between = np.array([random.uniform(begin, end) for _ in range(9)])
+    x = np.sort(np.concatenate((of.x, between)))
+    few = of.both(x)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_FEW", 0)
+        many = of.both(x)
+    assert [side.tobytes() for side in few] == [side.tobytes() for side in many]
+    assert [of.at(place).tobytes() for place in x.tolist()] == [row.tobytes() for row in of.left(x)]
 
 
 @seeded

@@ -72,6 +72,10 @@ COMPRESSION = 1e-15
 """How far ``compressed`` may move a function."""
 
 
+_FEW = 8
+"""Vertices of a function of which it is quicker to go from segment to segment."""
+
+
 class Polyline(Struct, frozen=True, eq=False):
     """``x``: n vertices; ``y``: n rows."""
 
@@ -85,7 +89,9 @@ class Polyline(Struct, frozen=True, eq=False):
 
     def at(self, x: float) -> Floats:
         """The value at ``x``: the smaller end of a jump."""
-        return self.left(np.array([x]))[0]
+        i = int(np.searchsorted(self.x[1:], x))
+        begin, end = self.x[i : i + 2].tolist()
+        return _between(self.y[i], self.y[i + 1], (x - begin) / (end - begin) if end > begin else 0.0)
 
     def left(self, x: Floats) -> Floats:
         """Left limits at each ``x``."""
@@ -100,6 +106,8 @@ class Polyline(Struct, frozen=True, eq=False):
 
     def both(self, x: Floats) -> tuple[Floats, Floats]:
         """Left and right limits at each ``x``, ascending."""
+        if len(self.x) <= _FEW and not (self.x[2:] == self.x[:-2]).any():
+            return self._both(x)
         i = np.searchsorted(self.x[1:], x)
         left = self._within(i, x)
         after = np.minimum(i + 1, len(self.x) - 2)
@@ -107,6 +115,31 @@ class Polyline(Struct, frozen=True, eq=False):
         i = np.where(leaps, after, i)
         jump = self.x[i] == self.x[i + 1]
         return np.where(jump[:, None], self.y[i], left), np.where(jump[:, None], self.y[i + 1], left)
+
+    def _both(self, x: Floats) -> tuple[Floats, Floats]:
+        """The same segment by segment, for many ``x`` on few of them."""
+        left, done = np.empty((len(x), self.y.shape[1])), 0
+        places: list[float] = self.x.tolist()
+        last: list[int] = np.searchsorted(x, self.x[1:], side="right").tolist()
+        level: list[bool] = (self.y[1:] == self.y[:-1]).all(axis=1).tolist()
+        jumps: list[int] = []
+        for k, end in enumerate(last):
+            width = places[k + 1] - places[k]
+            if width <= 0.0:
+                jumps.append(k)
+            part = ((x[done:end] - places[k]) / width)[:, None] if width > 0.0 and not level[k] else None
+            if part is None:
+                left[done:end] = self.y[k]
+            else:
+                low, high = self.y[k], self.y[k + 1]
+                rise = high - low
+                left[done:end] = np.where(part < 0.5, low + rise * part, high - rise * (1 - part))
+            done = end
+        right = left.copy()
+        for k in jumps:
+            begin, end = np.searchsorted(x, places[k]), last[k]
+            left[begin:end], right[begin:end] = self.y[k], self.y[k + 1]
+        return left, right
 
     def _within(self, i: Ints, x: Floats) -> Floats:
         """Values at ``x`` on the segments ``i``; the first end of a jump. Monotone: each end is met exactly."""
@@ -160,6 +193,11 @@ class Polyline(Struct, frozen=True, eq=False):
         inside = np.unique(self.x[(self.x > low) & (self.x < high)])
         ends = [low] if low == high else [low, high]
         return sampled(np.sort(np.concatenate((inside, ends))), [self])
+
+
+def _between(low: Floats, high: Floats, part: float) -> Floats:
+    rise = high - low
+    return low + rise * part if part < 0.5 else high - rise * (1 - part)
 
 
 def polyline(x: Floats, y: Floats) -> Polyline:
