@@ -1,10 +1,11 @@
 """The path of one allocation ask, in the order of the original: placing, preconditions, candidates, choice."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from app.solver.engines.yunikorn import candidates as nodes
 from app.solver.engines.yunikorn import shipped
@@ -229,8 +230,7 @@ ATTEMPTS = 10
 """Preemption attempts of a leaf queue in one cycle (YuniKorn: maxPreemptionsPerQueue)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What holds for the whole question. ``scored``: nodes are chosen with predicate calls and scores."""
 
     now: int

@@ -3,9 +3,9 @@ comes to."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +25,7 @@ Protection = Callable[[int], str | None]
 """Why a leaf's guarantee keeps its tasks from the ask; None when it does not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True):
     """How far an ask may reach. ``fence``: the queue below which victims are looked for; ``at_limit``: the fence is
     there because that queue can't take the ask; ``claim``: see ``claim_of`` (None with the released rules, which
     judge by what is left of the guarantee); ``ceiling``: by queue, the highest priority of a candidate; ``excluded``:
@@ -205,8 +204,7 @@ IMPOSSIBLE = 2**31
 _SURE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True):
     """``usable``: by node. ``cancelled``: reservations of others that give way, on whatever node; ``held``: those that
     don't, on nodes that would be usable without them."""
 
@@ -364,17 +362,15 @@ REASONS: dict[str, tuple[str, str]] = {
 """By stage that failed: the condition's reason, and what it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A node and the tasks to preempt for it, in order; or ``failed``, a key of REASONS."""
 
     node: int = -1
-    victims: list[int] = field(default_factory=list[int])
+    victims: list[int] = []
     failed: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What became of one allocation ask: success, or a failure with its reason.
 
     ``victims``: canonical task indices in the order of taking; ``failed``: a key of REASONS; ``detail``: the facts;
@@ -383,10 +379,10 @@ class Outcome:
 
     kind: Kind
     node: int | None = None
-    victims: list[int] = field(default_factory=list[int])
+    victims: list[int] = []
     failed: str | None = None
     detail: str = ""
-    cancelled: list[tuple[int, Held]] = field(default_factory=list[tuple[int, Held]])
+    cancelled: list[tuple[int, Held]] = []
     attempted: bool = False
     holds: bool = False
 

@@ -9,8 +9,8 @@ and no sequence of them can return to where it was.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from app.solver.compiled import ROOTLESS
@@ -222,8 +222,7 @@ def law_2_slack_for_any(overlay: Overlay) -> list[int]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """``amount`` of ``resource`` is missing: on the node, or in ``queue`` where a victim must be below it."""
 
     resource: int
@@ -231,8 +230,7 @@ class Need:
     queue: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """What one node lacks together with the limits; all of it must be met."""
 
     state: CompiledState
@@ -247,8 +245,7 @@ class Needs:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PathNeeds:
+class PathNeeds(msgspec.Struct, frozen=True):
     """What the limits on the asking queue's path lack, whatever the node."""
 
     state: CompiledState

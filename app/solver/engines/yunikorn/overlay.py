@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -234,8 +233,7 @@ def _carried(ask: Ask) -> tuple[int | None, bool]:
     return None if checked is None else micros(checked), block.triggered_preemption
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """An ask that holds a node. ``unit``: which of its allocation asks; None: whichever comes first, since the request
     says only that the ask holds it."""
 
