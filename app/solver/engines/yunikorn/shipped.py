@@ -59,7 +59,6 @@ class Preemptor:
         self._candidates = candidates
         self._pool = pool
         self._slack = list(overlay.slack)
-        self._moves: list[tuple[int, Amounts, int]] = []
         self._path_cells = self._state.configuration.path_cells
         self._levels = levels(self._state.configuration, request.queue)
         self._asking: Level = self._levels[request.queue] or {}
@@ -276,13 +275,10 @@ class Preemptor:
 
     def _move(self, queue: int, amounts: Amounts, sign: int) -> None:
         shift(self._state.configuration, queue, amounts, sign, self._slack)
-        self._moves.append((queue, amounts, sign))
 
     def _undo(self) -> None:
         """Take back every move of a pass."""
-        for queue, amounts, sign in self._moves:
-            shift(self._state.configuration, queue, amounts, -sign, self._slack)
-        self._moves.clear()
+        self._slack = list(self._overlay.slack)
 
 
 def _still_above(ask: Amounts, total: Amounts) -> bool:
