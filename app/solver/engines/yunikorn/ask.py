@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from app.solver.engines.yunikorn import candidates as nodes
 from app.solver.engines.yunikorn import shipped
-from app.solver.engines.yunikorn.candidates import Found, Outcome, Reach, Silent, candidates, joined, reach
+from app.solver.engines.yunikorn.candidates import Alone, Found, Outcome, Reach, Silent, candidates, joined, reach
 from app.solver.engines.yunikorn.configuration import SECOND
 from app.solver.engines.yunikorn.guarantees import (
     Allowance,
+    Need,
     Needs,
     claim_of,
     has_headroom,
@@ -99,11 +100,11 @@ class Lawful:
     victims together (``guarantees.py``). All victims are on the node, the ask then fits it and every limit, and nobody
     is superfluous."""
 
-    def __init__(self, overlay: Overlay, request: Request, candidates: Ints, pool: nodes.Pool, record: Silent) -> None:
-        self._record = record
-        self._overlay = overlay
-        self._state = overlay.state
-        self._request = request
+    def __init__(
+        self, overlay: Overlay, request: Request, within: Reach, candidates: Ints, pool: nodes.Pool, record: Silent
+    ) -> None:
+        self._record, self._overlay, self._state = record, overlay, overlay.state
+        self._request, self._within, self._pool = request, within, pool
         self._path = path_needs(overlay, request)
         self._allowance = Allowance(overlay.state, law_2_slack(overlay, request))
         spare = self._spare(candidates) if len(candidates) else np.ones(0, dtype=bool)
@@ -133,7 +134,8 @@ class Lawful:
 
     def _alone(self, among: Ints) -> Found | None:
         """What ``_sets`` has first where it is plain: on the first node, by name, where one of ``among`` makes room
-        alone, the first in order does. No set is smaller, and no node before has one of this size."""
+        alone, the first in order does. No set is smaller, and no node before has one of this size. Asks that have it
+        all in common take the nodes after that, as long as nothing else changes."""
         state = self._state
         on = state.node[among]
         enough = self._usable[on]
@@ -143,14 +145,11 @@ class Lawful:
             for need in self._path.of:
                 if need.resource == r:
                     enough &= (gives >= need.amount) & self._below(need.queue, among)
-        where = on[enough]
-        if not len(where):
-            return None
-        node = int(where[state.node_rank[where].argmin()])
-        there = on == node
-        created = [-state.created(task) for task in among[there].tolist()]
-        first = created.index(min(created))
-        return Found(node, [int(among[there][first])]) if enough[there][first] else None
+        of = self._request, _common(state, self._request, self._within, self._path.of)
+        alone = Alone(state, of, among, enough)
+        if not self._pool.cancelled and self._request.ask.id not in self._overlay.holders():
+            self._overlay.victims = alone
+        return alone.next(self._allowance)
 
     def _sets(self, among: Ints) -> Iterator[tuple[int, int, list[int]]]:
         """(victims, node, set) by number of victims, then node name; nodes searched as late as possible."""
@@ -277,6 +276,21 @@ def _taker(state: CompiledState, request: Request) -> Hashable:
     return request.alike, request.priority, request.application if request.application in state.queue_of else None
 
 
+def _common(state: CompiledState, request: Request, within: Reach, over: Sequence[Need]) -> Hashable:
+    """Equal for asks that find the same victims, one after the other, as long as they alone evict."""
+    return state, _taker(state, request), tuple(within.ceiling), over
+
+
+def _next(overlay: Overlay, request: Request, within: Reach) -> Found | None:
+    """The next of the victims that were found for asks like this one, where nothing but their evictions has changed.
+    Whoever may go then, may still: only nodes have been taken, and law 2 allows less."""
+    alone: Alone | None = overlay.victims
+    if alone is None or alone.given is not None or request.ask.id in overlay.holders():
+        return None
+    same = alone.of[1] == _common(overlay.state, request, within, path_needs(overlay, request).of)
+    return alone.next(Allowance(overlay.state, law_2_slack(overlay, request))) if same else None
+
+
 def _refusal(overlay: Overlay, request: Request) -> Outcome | None:
     """What limits of applications, users and groups make of the ask, whatever room there is; None: nothing."""
     queues, whose = overlay.state.configuration, whose_is(overlay.state, request)
@@ -320,8 +334,11 @@ def apply(overlay: Overlay, request: Request, outcome: Outcome) -> None:
     if outcome.kind == "admit":
         overlay.place(outcome.node, request)
     elif outcome.kind == "preempt":
+        alone: Alone | None = overlay.victims
         overlay.evict(outcome.victims)
         overlay.hold(outcome.node, request)
+        if alone is not None and alone.given is outcome.victims:
+            alone.given, overlay.victims = None, alone
 
 
 def place(overlay: Overlay, request: Request) -> int | None:
@@ -413,6 +430,8 @@ def _preempt(overlay: Overlay, request: Request, context: Context, record: Silen
     if lawful and not record.on and claim_of(overlay, request) is None:
         return Outcome.wait("queue-guarantees", _asking(overlay, request))
     within = reach(overlay, request)
+    if lawful and not record.on and (found := _next(overlay, request, within)) is not None:
+        return Outcome("preempt", found.node, found.victims)
     among = candidates(overlay, request, within)
     record.searching(overlay, request, within, among)
     if lawful and within.claim is None:
@@ -424,7 +443,7 @@ def _preempt(overlay: Overlay, request: Request, context: Context, record: Silen
         if headroom and (node := _on_cancelled(overlay, request, pool)) is not None:
             return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
         if len(among) or record.on:
-            choice = Lawful(overlay, request, among, pool, record).choose()
+            choice = Lawful(overlay, request, within, among, pool, record).choose()
         else:
             choice = Found(failed="no-candidates")
         cancelled = [(n, held) for n, held in pool.cancelled if n == choice.node]

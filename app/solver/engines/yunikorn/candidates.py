@@ -2,7 +2,7 @@
 comes to."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.configuration import Amounts
-from app.solver.engines.yunikorn.guarantees import claim_of, levels, over_any, over_guarantee
+from app.solver.engines.yunikorn.guarantees import Allowance, claim_of, levels, over_any, over_guarantee
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
 from app.solver.engines.yunikorn.state import Bools, CompiledState, Ints
 from app.solver.model.decision import Change, Explanation
@@ -368,6 +368,31 @@ class Found(msgspec.Struct, frozen=True):
     node: int = -1
     victims: list[int] = []
     failed: str | None = None
+
+
+class Alone:
+    """Victims each of whom makes room alone, one on a node, by the nodes' names. ``of``: an ask, and what others have
+    in common with it that take the next one; ``given``: the last one, until it is evicted."""
+
+    __slots__ = ("_among", "_enough", "_on", "_order", "given", "of", "state")
+
+    def __init__(self, state: CompiledState, of: tuple[Request, Hashable], among: Ints, enough: Bools) -> None:
+        self.state, self.of, self.given = state, of, list[int]()
+        self._among, self._enough, self._on = among, enough, state.node[among]
+        where = np.unique(self._on[enough])
+        self._order = iter(where[state.node_rank[where].argsort()].tolist())
+
+    def next(self, allowance: Allowance) -> Found | None:
+        """The first of the next node, by opposite age; None: that is not plain."""
+        state, node = self.state, next(self._order, None)
+        if node is None:
+            return None
+        there = np.flatnonzero(self._on == node)
+        tasks: list[int] = self._among[there].tolist()
+        created = [-state.created(task) for task in tasks]
+        first = created.index(min(created))
+        self.given: list[int] | None = [tasks[first]]
+        return Found(node, self.given) if self._enough[there[first]] and allowance.lets(tasks[first]) else None
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -257,12 +257,13 @@ class Overlay:
     ``held``: by node, who has it reserved; ``coming``: by queue, what asks that evicted somebody will take once
     their victims are gone (documented rules count it, so that nobody is evicted in vain); ``attempts``: preemption
     attempts of each leaf in this cycle; ``vain``: what became of asks since anything was changed, for others that
-    differ in nothing that counts, and the asks, so that nothing else gets their ``id``.
+    differ in nothing that counts, and the asks, so that nothing else gets their ``id``; ``victims``: of asks
+    that are alike, see ``candidates.Alone``.
     """
 
     __slots__ = (
         "_holders", "_tracked", "_use", "allocated", "attempts", "coming", "free", "gone", "held", "preempting",
-        "slack", "state", "vain",
+        "slack", "state", "vain", "victims",
     )  # fmt: skip
 
     def __init__(self, state: CompiledState) -> None:
@@ -276,6 +277,7 @@ class Overlay:
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
         self.vain: dict[Hashable, tuple[Request, Any]] = {}
+        self.victims: Any = None
         self.attempts = defaultdict[int, int](int)
         self._tracked: Tracked | None = None
         self._holders: frozenset[str] | None = None
@@ -298,7 +300,7 @@ class Overlay:
         twin.gone = None if self.gone is None else self.gone.copy()
         twin.held = {node: list(holders) for node, holders in self.held.items()}
         twin.coming = dict(self.coming)
-        twin.vain = {}
+        twin.vain, twin.victims = {}, None
         twin.attempts = self.attempts.copy()
         twin._holders = self._holders
         twin._tracked = None if self._tracked is None else self._tracked.copy()
@@ -369,7 +371,7 @@ class Overlay:
 
     def place(self, node: int, request: Request) -> None:
         """The ask runs on ``node`` now."""
-        self.vain.clear()
+        self._forget()
         use = self.use()
         queues = self.state.configuration
         if queues.limits.some:
@@ -386,7 +388,7 @@ class Overlay:
 
     def evict(self, tasks: Iterable[int]) -> None:
         """The tasks are being preempted: they still use their node and their queue."""
-        self.vain.clear()
+        self._forget()
         state = self.state
         if self.gone is None:
             self.gone = np.zeros(state.task_count, dtype=bool)
@@ -402,7 +404,7 @@ class Overlay:
         self._hold(node, request, request.unit, triggered=triggered)
 
     def _hold(self, node: int, request: Request, unit: int | None, *, triggered: bool) -> None:
-        self.vain.clear()
+        self._forget()
         self._holders = None
         held = Held(
             ask=request.ask, unit=unit, queue=request.queue, amounts=request.amounts, priority=request.priority,
@@ -414,7 +416,7 @@ class Overlay:
 
     def cancel(self, node: int, held: Held) -> None:
         """The reservation is dropped."""
-        self.vain.clear()
+        self._forget()
         self._holders = None
         self.held[node] = [other for other in self.held[node] if other is not held]
         if not self.held[node]:
@@ -434,6 +436,11 @@ class Overlay:
         for queue in self.state.configuration.paths[held.queue]:
             for r, amount in held.amounts.items():
                 self.coming[queue, r] = self.coming.get((queue, r), 0) + sign * amount
+
+    def _forget(self) -> None:
+        """What was found holds no longer."""
+        self.vain.clear()
+        self.victims = None
 
     def _shift(self, table: list[list[int]], queue: int, amounts: Amounts, sign: int) -> None:
         width = len(self.state.resources)
