@@ -1,5 +1,7 @@
 """Who goes first in a cycle: priorities as the root sees them (queue.go: GetCurrentPriority), then age, then id."""
 
+import random
+
 import pytest
 
 from tests.support.yunikorn_world import Json, World, app, ask, node, queue, task
@@ -54,3 +56,33 @@ def test_what_waited_in_vain_is_tried_again_once_another_has_started() -> None:
     between = ask("c", "root.b", {"vcore": 1}, 80, feasible_nodes=["n2"])
     decisions = of.decide(early, between, late, mode="cycle")["decisions"]
     assert [decision["outcome"] for decision in decisions] == ["wait", "admit", "preempt"]
+
+
+def test_whoever_asks_for_the_same_as_the_one_before_gets_whom_a_search_finds() -> None:
+    """Alike or nearly so, in one cycle, on full nodes: explaining searches for each anew."""
+    evicted = 0
+    for seed in range(80):
+        rng = random.Random(seed)
+        kept, due = {"vcore": rng.choice((6, 12, 16, 18, 20))}, {"vcore": rng.choice((6, 8, 12))}
+        few = {"vcore": rng.choice((2, 3, 4))}  # once these are coming, nobody below root.p has to go for more
+        inner = [queue("root.p", {"vcore": 26}), queue("root.p.b", few), queue("root.p.c", few)]
+        queues = [queue("root"), queue("root.a", kept), queue("root.b", due), queue("root.c", due), *inner]
+        tenants, asking = rng.choice((("aab", "bc"), (("a", "p.c", "p.c"), ("p.b",))))
+        running = [
+            task(f"t{i}", f"n{i // 4}", {"vcore": rng.choice((1, 1, 2))}, rng.randint(1, 9) * 900)
+            | {"priority": rng.randint(0, 2), "preemptible": rng.random() < 0.9}
+            for i in range(24)
+        ]
+        rng.shuffle(running)
+        apps = [app(f"w{i}", f"root.{tenants[i % 3]}", *running[i::6]) for i in range(6)]
+        of = World(queues, [node(f"n{i}", {"vcore": rng.choice((4, 5, 6))}) for i in range(6)], apps)
+        sizes, ranks = rng.choice(((1,), (1, 2))), rng.choice(((1,), (0, 1, 2)))
+        asks = [
+            ask(f"a{i}", f"root.{rng.choice(asking)}", {"vcore": rng.choice(sizes)}, priority=rng.choice(ranks))
+            for i in range(8)
+        ]
+        plain, full = (of.decide(*asks, mode="cycle", explain=level) for level in ("none", "full"))
+        assert plain["plan"] == full["plan"], (seed, plain["plan"], full["plan"])
+        assert plain["notes"] == full["notes"], seed
+        evicted += sum(len(one["victims"]) > 0 for one in plain["decisions"])
+    assert evicted > 50, evicted
