@@ -61,7 +61,7 @@ def test_what_waited_in_vain_is_tried_again_once_another_has_started() -> None:
 def test_whoever_asks_for_the_same_as_the_one_before_gets_whom_a_search_finds() -> None:
     """Alike or nearly so, in one cycle, on full nodes: explaining searches for each anew."""
     evicted = 0
-    for seed in range(80):
+    for seed in range(150):
         rng = random.Random(seed)
         kept, due = {"vcore": rng.choice((6, 12, 16, 18, 20))}, {"vcore": rng.choice((6, 8, 12))}
         few = {"vcore": rng.choice((2, 3, 4))}  # once these are coming, nobody below root.p has to go for more
