@@ -10,6 +10,7 @@ import pytest
 from app.console import decisions
 from app.console.decisions import Looked, Recorded, Recordings, recorded
 from app.console.situation import Cell
+from app.http.body import Budget
 from tests.support.instead import Instead
 from tests.unit.console.visiting import Json, Page, refused, run
 
@@ -177,8 +178,8 @@ LOGGED: Json = {
 
 
 def reading(monkeypatch: pytest.MonkeyPatch, answers: Json, store: Recordings | None = None) -> tuple[Recorded, Page]:
-    recordings = Recordings() if store is None else store
-    Instead(monkeypatch)("app.console.decisions", service=lambda request, kind: recordings)
+    services = {Recordings: Recordings() if store is None else store, Budget: Budget(1)}
+    Instead(monkeypatch)("app.console.decisions", service=lambda request, kind: services[kind])
     page = Page(answers)
     return run(recorded(page.visit, ID)), page
 

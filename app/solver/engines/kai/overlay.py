@@ -181,10 +181,10 @@ class Overlay:
     def in_order(self, job: int, *, running: bool = False) -> list[int]:
         """The pods of a job in task order; ``running``: those alone that did not come with an ask."""
         resident, of_state = self.state.resident.order, self.state.jobs.tasks
-        kept, tasks = (resident, of_state) if running or self.jobs.ask[job] < 0 else (self._ordered, self.jobs.tasks)
-        ordered, wires = kept.get(job), self.jobs.task_wire
+        orders, tasks = (resident, of_state) if running or self.jobs.ask[job] < 0 else (self._ordered, self.jobs.tasks)
+        ordered, wires = orders.get(job), self.jobs.task_wire
         if ordered is None:
-            ordered = kept[job] = sorted(tasks[job], key=lambda t: task_key(wires[t]))
+            ordered = orders[job] = sorted(tasks[job], key=lambda t: task_key(wires[t]))
         return ordered
 
     def wanted(self, job: int) -> tuple[list[int], Share]:

@@ -323,9 +323,9 @@ def _read(ask: Ask, columns: Columns, likes: dict[Hashable, Hashable]) -> AskRea
     )  # fmt: skip
     read.in_order = read.order == list(range(len(tasks)))
     if ask.sub_groups is None and (len(set(map(id, pods))) == 1 or len(set(pods)) == 1):
-        one = ask.queue, ask.preemptible is not False, None, pods[0]
-        all_at_once = (*one[:2], (ask.min_available, len(tasks)), pods[0])
-        read.one_by_one = id(likes.setdefault(one, one))
+        each = ask.queue, ask.preemptible is not False, None, pods[0]
+        all_at_once = (*each[:2], (ask.min_available, len(tasks)), pods[0])
+        read.one_by_one = id(likes.setdefault(each, each))
         read.like = id(likes.setdefault(all_at_once, all_at_once)) if (ask.min_available or 1) > 1 else read.one_by_one
     return read
 
