@@ -430,8 +430,8 @@ def _preempt(overlay: Overlay, request: Request, context: Context, record: Silen
     if lawful and not record.on and claim_of(overlay, request) is None:
         return Outcome.wait("queue-guarantees", _asking(overlay, request))
     within = reach(overlay, request)
-    if lawful and not record.on and (found := _next(overlay, request, within)) is not None:
-        return Outcome("preempt", found.node, found.victims)
+    if lawful and not record.on and (following := _next(overlay, request, within)) is not None:
+        return Outcome("preempt", following.node, following.victims)
     among = candidates(overlay, request, within)
     record.searching(overlay, request, within, among)
     if lawful and within.claim is None:
