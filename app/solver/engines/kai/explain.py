@@ -129,7 +129,7 @@ class Never:
 
     reason: str
     message: str
-    shortages: list[Shortage] = field(default_factory=list[Shortage])
+    shortages: list[Shortage] = field(default_factory=list)
 
 
 def never(cycle: Cycle, job: int) -> Never | None:

@@ -190,7 +190,7 @@ class _Judge:
     state: CompiledState
     jobs: Jobs
     question: ProtectionQuestion
-    _known: dict[int, Protection] = field(default_factory=dict[int, Protection])
+    _known: dict[int, Protection] = field(default_factory=dict)
 
     def refusals(self, evictions: list[Eviction]) -> list[Refusal]:
         """Those of one proposal: a gang is judged by all that it would lose."""

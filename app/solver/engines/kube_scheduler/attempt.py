@@ -183,23 +183,23 @@ class Outcome:
     kind: Kind
     rule: str
     reason: str
-    placed: list[tuple[Pod, int]] = field(default_factory=list[tuple[Pod, int]])
-    victims: list[Pod] = field(default_factory=list[Pod])
-    broken: list[Violation] = field(default_factory=list[Violation])
-    again: list[Pod] = field(default_factory=list[Pod])
+    placed: list[tuple[Pod, int]] = field(default_factory=list)
+    victims: list[Pod] = field(default_factory=list)
+    broken: list[Violation] = field(default_factory=list)
+    again: list[Pod] = field(default_factory=list)
     """Those of its victims that terminate already."""
-    ties: list[int] = field(default_factory=list[int])
+    ties: list[int] = field(default_factory=list)
     statuses: Statuses = NONE_LOOKED_AT
     run: DryRun | None = None
-    losses: list[Candidate] = field(default_factory=list[Candidate])
+    losses: list[Candidate] = field(default_factory=list)
     """What the first of the candidates would have lost then, where that is told."""
-    spared: list[Pod] = field(default_factory=list[Pod])
+    spared: list[Pod] = field(default_factory=list)
     gang: bool = False
     sample: tuple[int, int] | None = None
     """From how many starting points, of how many, the released sample would have chosen worse."""
     placeable: int = 0
     """How many pods of a gang have room together."""
-    changes: list[Change] = field(default_factory=list[Change])
+    changes: list[Change] = field(default_factory=list)
     """What would let it in, or would violate no budget."""
 
 

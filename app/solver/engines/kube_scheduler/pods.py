@@ -189,7 +189,7 @@ class Group:
     name: str
     priority: int
     whole: bool
-    pods: list[Pod] = field(default_factory=list[Pod])
+    pods: list[Pod] = field(default_factory=list)
 
 
 class Machine(msgspec.Struct, eq=False):

@@ -28,9 +28,9 @@ class Candidate:
 
     site: Site
     victims: list[Pod]
-    spared: list[Pod] = field(default_factory=list[Pod])
-    broken: list[Violation] = field(default_factory=list[Violation])
-    _scored: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
+    spared: list[Pod] = field(default_factory=list)
+    broken: list[Violation] = field(default_factory=list)
+    _scored: dict[int, list[float]] = field(default_factory=dict)
 
     @property
     def violations(self) -> int:

@@ -266,7 +266,7 @@ class CompiledConfiguration:
     ignores_undeclared: bool
     admission_fair_sharing: model.AdmissionFairSharing | None
     usage_based: list[bool]
-    refusals: dict[bytes, dict[str, str | None]] = field(default_factory=dict[bytes, dict[str, str | None]])
+    refusals: dict[bytes, dict[str, str | None]] = field(default_factory=dict)
 
     def queues_of(self, node: int) -> list[int]:
         """The ClusterQueues of the tree that ``node`` is in."""

@@ -147,7 +147,7 @@ class Assigner:
     pins: Pins | None = None
     record: Recorder = SILENT
     scanned: Scan | None = None
-    _simulated: dict[tuple[int, int], Suit] = field(default_factory=dict[tuple[int, int], Suit])
+    _simulated: dict[tuple[int, int], Suit] = field(default_factory=dict)
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
         """An assignment for these counts (default: all that the ask wants). Mode NO_FIT ends at the first pod set

@@ -206,7 +206,7 @@ class Run:
     asks: int = 1
     enabled: frozenset[Knob] = NONE
     consumed: Order | None = None
-    _ranks: dict[tuple[Sorting, ...], Ranks] = field(default_factory=dict[tuple[Sorting, ...], Ranks])
+    _ranks: dict[tuple[Sorting, ...], Ranks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sharing = self.state.configuration.admission_fair_sharing

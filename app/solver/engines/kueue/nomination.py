@@ -89,14 +89,14 @@ class Assignment:
     where their pods go as things are, where they all fit; ``misfit``: the one that does not, where quota would do."""
 
     counts: list[int]
-    choices: dict[str, dict[str, Choice]] = field(default_factory=dict[str, dict[str, Choice]])
-    usage: dict[int, int] = field(default_factory=dict[int, int])
+    choices: dict[str, dict[str, Choice]] = field(default_factory=dict)
+    usage: dict[int, int] = field(default_factory=dict)
     level: int = 0
     mode: Mode = Mode.FIT
-    lacking: list[str] = field(default_factory=list[str])
-    scan: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    lacking: list[str] = field(default_factory=list)
+    scan: dict[str, dict[str, int]] = field(default_factory=dict)
     pod_sets: PodSets = ()
-    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    places: dict[str, Place] = field(default_factory=dict)
     misfit: Misfit | None = None
 
     def request(self) -> tuple[tuple[int, int], ...]:

@@ -22,7 +22,7 @@ class Reader:
     """Parses values and collects what is wrong with them, each with its pointer."""
 
     at: Where
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[Problem] = field(default_factory=list)
 
     def refuse(self, name: str, detail: str) -> None:
         """Record a problem with the setting ``name``."""

@@ -228,7 +228,7 @@ class QueueSettings:
     priority_fence: bool = False
     priority_offset: int = 0
     quota_delay: int = 0
-    sources: dict[str, str] = field(default_factory=dict[str, str])
+    sources: dict[str, str] = field(default_factory=dict)
 
 
 def effective(tree: Tree, blocks: Sequence[wire.Queue | None], rules: RuleSet) -> list[QueueSettings]:
@@ -347,9 +347,7 @@ class CompiledConfiguration:
     """Queue indices in the order of their paths: the order in which maps are walked."""
     rank: list[int]
     """By queue, its place in that order."""
-    levels: dict[int, list[dict[int, list[int]] | None]] = field(
-        default_factory=dict[int, list[dict[int, list[int]] | None]], init=False
-    )
+    levels: dict[int, list[dict[int, list[int]] | None]] = field(default_factory=dict, init=False)
     """By asking queue, what ``guarantees.levels`` has found lately; a changed copy starts without."""
 
 

@@ -52,15 +52,13 @@ class Lazy:
 
     created: Ints | None = None
     by_node: tuple[Ints, Ints] | None = None
-    passing: dict[object, frozenset[int]] = field(default_factory=dict[object, frozenset[int]])
-    wanted: dict[object, tuple[ResourceIndex, Amounts, Amounts]] = field(
-        default_factory=dict[object, tuple[ResourceIndex, Amounts, Amounts]]
-    )
+    passing: dict[object, frozenset[int]] = field(default_factory=dict)
+    wanted: dict[object, tuple[ResourceIndex, Amounts, Amounts]] = field(default_factory=dict)
     tracked: Tracked | None = None
     use: Doubles | None = None
-    asked: dict[str, Any] = field(default_factory=dict[str, Any])
+    asked: dict[str, Any] = field(default_factory=dict)
     """What rounds ask for, as ``overlay.in_turn`` has it."""
-    limits: dict[int, dict[int, Amounts]] = field(default_factory=dict[int, dict[int, Amounts]])
+    limits: dict[int, dict[int, Amounts]] = field(default_factory=dict)
     """By queue, as ``candidates.path_limits`` has it."""
 
     def after(self) -> "Lazy":

@@ -49,7 +49,7 @@ class Wanted:
     size: int
     required: bool
     least_free: bool
-    inner: dict[int, int] = field(default_factory=dict[int, int])
+    inner: dict[int, int] = field(default_factory=dict)
 
 
 def layers_of(request: TopologyRequest | None) -> list[tuple[str, int | None]]:
