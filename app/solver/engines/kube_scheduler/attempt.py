@@ -61,7 +61,7 @@ def best(world: World, pod: Pod, nodes: Ints) -> int:
         totals = totals + _taints(world, pod, nodes)
     if world.friends:
         totals = totals + _affinity(world, pod, nodes)
-    alike: list[int] = np.flatnonzero(totals == totals.max()).tolist()
+    alike: list[int] = (totals == totals.max()).nonzero()[0].tolist()
     return int(nodes[min(alike, key=lambda i: f"{i + 1:b}") if alike[0] else 0])
 
 
@@ -248,7 +248,7 @@ def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
     if higher is None or higher[0] is not stamps or higher[1] < pod.priority:
         if known is None:
             return False
-        changed: list[int] = np.flatnonzero(known != stamps).tolist()
+        changed: list[int] = (known != stamps).nonzero()[0].tolist()
         if len(changed) > _MANY or not all(in_vain(pod, world.sites[node], world) for node in changed):
             return False
     _wait(world, of)

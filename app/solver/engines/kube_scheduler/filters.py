@@ -240,17 +240,17 @@ class Statuses:
 
     def fitting(self) -> Ints:
         """Places of nodes that can take the pod."""
-        return np.flatnonzero(self._codes == 0)
+        return (self._codes == 0).nonzero()[0]
 
     def helped(self) -> Ints:
         """Places of nodes that could if pods were taken away."""
         codes = self._codes
         if not self._others:
-            return np.flatnonzero((codes > 0) & (codes & 1 == 0))
+            return ((codes > 0) & (codes & 1 == 0)).nonzero()[0]
         final = codes & 1 == 1
         of = codes < 0
         final[of] = np.array([status.final for status in self._others])[-codes[of] - 1]
-        return np.flatnonzero((codes != 0) & ~final)
+        return ((codes != 0) & ~final).nonzero()[0]
 
     def reasons(self) -> Counter[str]:
         """How many nodes give each, in the order in which they are first given."""

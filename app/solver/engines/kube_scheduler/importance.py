@@ -7,11 +7,11 @@ Insertion sort up to twelve elements, pattern-defeating quicksort beyond. Source
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -354,8 +354,7 @@ def search_of(world: World, pod: Pod, wanted: Mapping[str, int]) -> Search | Non
     return Search(columns, world, pod, limits)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True, eq=False):
     """What is tried together: a pod of an ask, or a gang. ``turn``: its place in the scheduling queue; ``kind``: equal
     for pods that wait on equal nodes where one of at least their priority does, None where more than what is free may
     stand in the way; ``alike``: with the priority."""

@@ -468,7 +468,7 @@ def per_node(
     changed: list[int] | None = None
     if known is not None:
         work = cast(W, known[2])
-        changed = np.flatnonzero(known[0] != stamps).tolist()
+        changed = (known[0] != stamps).nonzero()[0].tolist()
     if known is not None and changed is not None and (anew is None or len(changed) < _FEW):
         of = _with(known[1], changed, work, world.sites)
     else:
