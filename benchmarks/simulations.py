@@ -282,7 +282,7 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 CASES = [
     Case("kueue-nasa", 60, _nasa),
     Case("kueue-alibaba", 64, lambda: _alibaba("kueue")),
-    Case("yunikorn-alibaba", 96, lambda: _alibaba("yunikorn")),
+    Case("yunikorn-alibaba", 79, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 85, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 120, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 293, lambda: _alibaba("kube-scheduler")),
@@ -291,10 +291,10 @@ CASES = [
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
             ("kueue", 460),
-            ("yunikorn", 1_330),
-            ("kai", 7_900),
-            ("ytsaurus", 2_500),
-            ("kube-scheduler", 1_150),
+            ("yunikorn", 700),
+            ("kai", 3_700),
+            ("ytsaurus", 1_600),
+            ("kube-scheduler", 870),
         )
     ),
 ]
