@@ -44,7 +44,7 @@ func main() {
 	expect("status of the log", page.StatusCode(), http.StatusOK)
 	expect("entries of the log", len(page.JSON200.Items), 1)
 	expect("entry", page.JSON200.Items[0].Id, decided.JSON200.Id)
-	record, err := api.GetDecisionWithResponse(ctx, decided.JSON200.Id)
+	record, err := api.GetDecisionWithResponse(ctx, decided.JSON200.Id, nil)
 	check(err)
 	expect("recorded decisions", record.JSON200.Answer.Decisions, decided.JSON200.Decisions)
 
