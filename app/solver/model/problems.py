@@ -47,7 +47,7 @@ def listed(findings: Sequence[Finding]) -> list[Finding]:
     """Of many the worst, and how many more there are: an answer is not many times as large as what was asked."""
     if len(findings) <= MOST_LISTED:
         return list(findings)
-    worst = sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity))[:MOST_LISTED]
+    worst = sorted(findings, key=_severity)[:MOST_LISTED]
     detail = f"{len(findings) - MOST_LISTED} more findings are not listed"
     return [*worst, Finding(rule="more-findings", severity="info", pointer="", detail=detail)]
 
@@ -55,7 +55,12 @@ def listed(findings: Sequence[Finding]) -> list[Finding]:
 def carried(*sources: Iterable[Finding]) -> list[Finding] | None:
     """The findings of several sources, each once, the worst first. None where there are none."""
     findings = list(dict.fromkeys(finding for source in sources for finding in source))
-    return sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)) or None
+    return sorted(findings, key=_severity) or None
+
+
+def _severity(finding: Finding) -> int:
+    """The worst first."""
+    return _SEVERITIES.index(finding.severity)
 
 
 class InvalidInput(Exception):

@@ -36,6 +36,7 @@ from app.solver.engines.ytsaurus.situation import (
     carries_nothing,
     carries_only,
     goes_anywhere,
+    in_plain_shares,
     pool_limits,
     pool_sums,
 )
@@ -159,8 +160,7 @@ class Heartbeats:
         for i in able:
             if i not in now:
                 if i in given:
-                    usage = [steps / whole if whole > 0 else 0.0 for steps, whole in zip(given[i], total, strict=True)]
-                    now[i] = satisfaction(usage, due[i])
+                    now[i] = satisfaction(in_plain_shares(given[i], total), due[i])
                 else:
                     now[i] = due[i].satisfaction = satisfaction(due[i].usage, due[i])
         lowest = min([now[i] for i in able]) + EPSILON
@@ -213,7 +213,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         )
         limits, _ = pool_limits(cluster)
         self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS))
-        self._paths = [np.array(config.path(pool), np.int64) for pool in range(self._root)]
+        self._paths = [np.array([*config.tree.path(pool), self._root], np.int64) for pool in range(self._root)]
         enabled = columns.enable_aggressive_starvation.tolist()
         self._patience = [
             [float(timeout), float(config.settings.aggressive_timeout)][: 1 + aggressive]

@@ -103,14 +103,6 @@ class CompiledConfiguration:
         """Whether ``pool`` has child pools."""
         return bool(self.tree.children[pool])
 
-    def path(self, pool: int) -> list[int]:
-        """``pool``, those above and the root, which comes last."""
-        path: list[int] = []
-        while pool != ROOTLESS:
-            path.append(pool)
-            pool = self.tree.parent[pool]
-        return [*path, len(self.tree)]
-
 
 def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
     """Compile. Raises InvalidInput with every problem."""

@@ -25,6 +25,7 @@ from app.solver.engines.ytsaurus.preparation import (
     StageRecord,
 )
 from app.solver.engines.ytsaurus.settings import StageName, TreeSettings
+from app.solver.engines.ytsaurus.situation import in_plain_shares
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.question import safe_point
 
@@ -88,7 +89,7 @@ def _newest(settings: TreeSettings, total: list[float], due: Due, steps: Sequenc
         return below or (on_bound and all(map(_near, bound, counted)))
 
     def group(amount: tuple[int, ...]) -> int:
-        counted = [used / whole if whole > 0 else 0.0 for used, whole in zip(amount, total, strict=True)]
+        counted = in_plain_shares(amount, total)
         if stays(lower, counted):
             return NON_PREEMPTIBLE
         return AGGRESSIVELY_PREEMPTIBLE if stays(upper, counted) else PREEMPTIBLE

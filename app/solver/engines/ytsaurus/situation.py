@@ -3,7 +3,7 @@
 Pools are rows 0..P-1 in document order; row P is the tree's implicit root.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -79,6 +79,11 @@ def _selecting(workloads: Sequence[Workload]) -> list[int]:
 def selects(tasks: Sequence[Task]) -> bool:
     """Whether one of ``tasks`` says which nodes it may use."""
     return any([task.node_selector for task in tasks])  # noqa: C419  # half the time, and a cluster has 100,000
+
+
+def in_plain_shares(steps: Iterable[int], total: Iterable[float]) -> list[float]:
+    """``guarantees.to_shares`` of one row."""
+    return [amount / whole if whole > 0 else 0.0 for amount, whole in zip(steps, total, strict=True)]
 
 
 def carries_nothing(work: Workload | Ask) -> bool:
