@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import nsmallest
 from itertools import chain, compress
+from math import inf
 from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
-from app.solver.engines.kai.job_order import Clocks, Entry, Lines, PendingOrder, VictimTable
-from app.solver.engines.kai.jobs import ALLOCATED, PENDING, PIPELINED, RELEASING, RUNNING, added_up, total
+from app.solver.engines.kai.fair_share import Left
+from app.solver.engines.kai.job_order import ByLeaf, Clocks, Lines, PendingOrder, VictimTable, those
+from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RUNNING, added_up, total
 from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import QueueOrder
@@ -26,6 +29,7 @@ from app.solver.engines.kai.validators import (
     VictimFilter,
     may_reclaim,
     refused_victim,
+    without_place,
 )
 from app.solver.model.state import Ask
 from app.solver.question import safe_point
@@ -80,21 +84,25 @@ class Cycle:
             frozenset((t, overlay.node[t], overlay.status[t]) for t in placed),
         )
 
-    def waiting(self, *, preemptible_only: bool = False, evicting: bool = True) -> list[Entry]:
-        """Jobs with pending pods and enough pods for their gang, the best first. ``evicting``: those are left out that
-        may make nobody go yet."""
-        jobs, entries = self.overlay.jobs, self.tools.lines.ready()
-        if preemptible_only:
-            entries = [entry for entry in entries if jobs.preemptible[entry[1]]]
+    def waiting(self, *, preemptible_only: bool = False, evicting: bool = True) -> ByLeaf:
+        """Jobs with pending pods and enough pods for their gang. ``evicting``: those are left out that may make nobody
+        go yet."""
+        jobs, waiting = self.overlay.jobs, self.tools.lines.ready()
+        if preemptible_only and not all(jobs.preemptible):
+            waiting = those(waiting, jobs.preemptible.__getitem__)
         if evicting and any(jobs.delay):
-            entries = [entry for entry in entries if not self._delayed(entry[1])]
-        return entries
+            waiting = those(waiting, lambda job: not self._delayed(job))
+        return waiting
 
-    def pending(self, entries: list[Entry]) -> PendingOrder:
+    def pending(self, waiting: ByLeaf) -> PendingOrder:
         """These jobs in KAI's order of queues."""
         order = PendingOrder(self.overlay, self.tools.order)
-        order.add_all(entries, self.tools.chance)
+        order.add_all(waiting, self.tools.chance)
         return order
+
+    def left(self, waiting: ByLeaf) -> Left:
+        """The same before the first has its turn."""
+        return self.tools.lines.left(waiting, apart=self.tools.trail.unheard)
 
     def _delayed(self, job: int) -> bool:
         """Whether the job's delay since its creation and its last eviction is not over. The exact instant is free."""
@@ -145,22 +153,25 @@ class Cycle:
         going makes room for is passed over, and has not failed. ``hopeless``:
         whether an attempt is sure to fail as all stands between two statements, which leaves no trace."""
         overlay, trail = self.overlay, self.tools.trail
-        entries = self.waiting(preemptible_only=preemptible_only)
-        left = dict.fromkeys(job for _, job in entries)
+        waiting = self.waiting(preemptible_only=preemptible_only)
+        left = self.left(waiting)
         if not (left or overlay.pending_jobs()) or self.over(left, hopeless):
             return
         failed: dict[int, Failed] = {}
-        order = self.pending(entries)
+        order = self.pending(waiting)
         use_signatures = overlay.state.configuration.policy.use_scheduling_signatures
+
+        def like(job: int) -> Failed:
+            return failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(self.signatures))
+
         while (job := order.pop()) is not None:
             safe_point()
-            del left[job]
+            left.take(job)
             self.taken.setdefault(job)
             trail.begin(job, action)
             if not overlay.ready(job) or (gate is not None and not gate(job)):
                 continue
-            of_like = failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(self.signatures))
-            if use_signatures and not of_like.easier(job):
+            if use_signatures and not like(job).easier(job):
                 trail.note("no-easier", "a job of the same constraints that is no harder failed before it")
             elif self.tools.placer.oversized(job):
                 trail.note("larger-than-any-node", "a pod asks for more than the largest node has")
@@ -170,18 +181,18 @@ class Cycle:
                 if self.over(left, hopeless):
                     return
             else:
-                of_like.add(job)
+                like(job).add(job)
+                if use_signatures and self.over(left, lambda job: hopeless(job) or not like(job).easier(job)):
+                    return
 
-    def over(self, left: dict[int, None], hopeless: Callable[[int], bool]) -> bool:
+    def over(self, left: Left, hopeless: Callable[[int], bool]) -> bool:
         """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why. Of those
         that are alike the first is asked: for none of less priority there are more victims. Tries may leave traces in
         books of shared GPUs."""
-        overlay, tools = self.overlay, self.tools
-        if not tools.trail.unheard or overlay.gpus.any or tools.chance.drawn:
+        tools = self.tools
+        if not tools.trail.unheard or self.overlay.gpus.any or tools.chance.drawn:
             return False
-        like, used, active = overlay.jobs.like, overlay.used, overlay.active
-        kinds = {like.get(job, ~job) if used[job] == active[job] else ~job: job for job in reversed(left)}
-        return all(map(hopeless, kinds.values()))
+        return all(map(hopeless, left.firsts()))
 
 
 def begin(
@@ -198,11 +209,10 @@ def allocate(cycle: Cycle) -> None:
     """Place every job that fits; a job with pods left comes back for one more."""
     overlay, trail = cycle.overlay, cycle.tools.trail
     cycle.clocks = cycle.clocks.again()
-    entries = cycle.waiting(evicting=False)
-    left = dict.fromkeys(job for _, job in entries)
-    order = cycle.pending(entries)
+    waiting = cycle.waiting(evicting=False)
+    left, order = cycle.left(waiting), cycle.pending(waiting)
     while (job := order.pop()) is not None:
-        del left[job]
+        left.take(job)
         cycle.taken.setdefault(job)
         trail.begin(job, "allocate")
         if not cycle.tools.budget.spend():
@@ -223,10 +233,10 @@ def allocate(cycle: Cycle) -> None:
             overlay.journal.put_any(overlay.started, job, overlay.now)
         if any(overlay.status[t] == PENDING for t in tasks):
             order.push(job)
-            left[job] = None
+            left.put_back(job)
 
 
-def _nothing_fits(cycle: Cycle, left: dict[int, None]) -> bool:
+def _nothing_fits(cycle: Cycle, left: Left) -> bool:
     """Whether nothing comes of the jobs that are left; their turns are paid for."""
     overlay, placer, budget = cycle.overlay, cycle.tools.placer, cycle.tools.budget
     over = cycle.over(left, lambda job: placer.in_vain(job, overlay.wanted(job)[0]))
@@ -256,7 +266,7 @@ def consolidation(cycle: Cycle) -> None:
         return
 
     def hopeless(job: int) -> bool:
-        return _too_few_gpus(cycle, job)
+        return _too_few_gpus(cycle, job) or _too_little_room(cycle, job)
 
     cycle.each("consolidation", lambda job: _consolidate_for(cycle, job), hopeless=hopeless, by_queue=False,
                preemptible_only=True)  # fmt: skip
@@ -279,21 +289,34 @@ def _too_few_gpus(cycle: Cycle, job: int) -> bool:
     return available() < needed or (memory > 0 and overlay.nodes.gpu_memory() < memory)
 
 
+def _too_little_room(cycle: Cycle, job: int) -> bool:
+    """Whether less is free in all than the job's first pod wants: whoever moves takes elsewhere what it gives. Not
+    where some pod left a node earlier in the cycle, for it may be put back where there is no room."""
+    overlay = cycle.overlay
+    tasks = overlay.wanted(job)[0]
+
+    def room() -> list[float]:
+        if any(overlay.ghost):
+            return [inf, inf, inf]
+        ready = [node.schedulable for node in overlay.state.nodes]
+        return [sum(max(0, have) for have in compress(column, ready)) for column in overlay.free[: GPU + 1]]
+
+    most = cycle.still("room", room)
+    return bool(tasks) and any(amount > have for amount, have in zip(overlay.request[tasks[0]], most, strict=False))
+
+
 def _consolidate_for(cycle: Cycle, job: int) -> bool:
     overlay = cycle.overlay
     if _too_few_gpus(cycle, job):
         cycle.tools.trail.note("too-few-gpus-free", "the cluster has too few GPUs idle or being released")
         return False
 
-    def all_placed_again(scenario: Scenario) -> Refusal | None:
-        return _without_place(overlay, scenario)
-
     key = "movable", job if overlay.exact else None
     victims = [victim for victim in cycle.victims(key, lambda: _movable(cycle, job)) if victim != job]
     most = cycle.overlay.state.configuration.policy.max_consolidation_preemptees
     if most is not None and not _cap(cycle):
         victims = nsmallest(most + 1, victims, key=cycle.overlay.jobs.id.__getitem__)
-    return _solve(cycle, job, victims, (all_placed_again,), cap=_cap(cycle), stay=True)
+    return _solve(cycle, job, victims, (partial(without_place, overlay),), cap=_cap(cycle), stay=True)
 
 
 def _solve(
@@ -332,22 +355,11 @@ def stale_gang_eviction(cycle: Cycle) -> None:
     for j in range(len(jobs.id)):
         own = jobs.grace[j] if policy.release.own_staleness else None
         grace = policy.staleness_grace if own is None else own
-        if grace < 0 or not overlay.active[j] or not _is_stale(overlay, j):
+        if grace < 0 or not overlay.active[j] or not jobs.is_stale(j, overlay.used[j], overlay.used_pods):
             continue
         since = jobs.stale_since[j]
         if overlay.now - (overlay.now if since is None else since) >= grace:
             overlay.evict_stale([t for t in jobs.tasks[j] if overlay.status[t] in ACTIVE], "stalegangeviction")
-
-
-def _is_stale(overlay: Overlay, job: int) -> bool:
-    """Some of the gang runs, none of it has ended well, and some pod set lacks pods, those being released counted."""
-    jobs = overlay.jobs
-    if any(jobs.task_wire[t].state == "succeeded" for t in jobs.tasks[job]):
-        return False
-    gang = jobs.gang[job]
-    if gang is None:
-        return 0 < overlay.used[job] < jobs.min_available[job]
-    return overlay.used[job] > 0 and not gang.every_set_satisfied(overlay.used_pods(job))
 
 
 def _movable(cycle: Cycle, job: int) -> list[int]:
@@ -363,15 +375,6 @@ def _cap(cycle: Cycle) -> int | None:
     policy = cycle.overlay.state.configuration.policy
     most = policy.max_consolidation_preemptees
     return most + 1 if most is not None and policy.release.draws and not cycle.overlay.exact else None
-
-
-def _without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
-    for victim, listed in scenario.listed.items():
-        for t in listed:
-            if overlay.status[t] == RELEASING:
-                numbers = {"workload": overlay.jobs.id[victim], "task": overlay.jobs.task_name[t]}
-                return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
-    return None
 
 
 def reclaim(cycle: Cycle) -> None:

@@ -1,11 +1,14 @@
 """What released KAI leaves to chance: the order in which Go yields the entries of a map."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from random import Random
 from typing import Generic, TypeVar
 
+from app.solver.compiled import ROOTLESS
+from app.solver.engines.kai.jobs import Share, total
 from app.solver.engines.kai.overlay import Overlay
+from app.solver.engines.kai.queue_order import Entry, QueueOrder
 
 T = TypeVar("T")
 
@@ -223,3 +226,30 @@ class Chance:
             return self._lots.random.sample(keys, number)
         wanted = set(keys)
         return list(islice((job for job in jobs if job in wanted), number))
+
+
+def hangs_on_entry(overlay: Overlay, order: QueueOrder, waiting: Mapping[int, Sequence[Entry]]) -> bool:
+    """Whether the order in which jobs (``waiting``, by leaf) come into a tree, theirs or that of a simulation, with
+    victims, may show. A heap of queues is repaired at its top alone, by the best job of each at that time: one of four
+    and more keeps what came in first behind the top, and below a queue that is not on top itself one of two does."""
+    parent = overlay.parent_queue
+    jobs = [(job, overlay.wanted(job)[1]) for entries in waiting.values() for _, job in entries]
+    if jobs:
+        tasks, active, preemptible = overlay.jobs.tasks, overlay.active, overlay.jobs.preemptible
+        jobs += [(v, total(overlay.wants, tasks[v])) for v in range(len(tasks)) if active[v] and preemptible[v]]
+    wants: dict[int, set[Share]] = {}
+    below: dict[int, dict[int, None]] = {}
+    for job, want in jobs:
+        queue = overlay.jobs.queue[job]
+        while queue != ROOTLESS:
+            wants.setdefault(queue, set()).add(want)
+            below.setdefault(parent[queue], {})[queue] = None
+            queue = parent[queue]
+
+    def on_top(queue: int) -> bool:
+        return queue == ROOTLESS or (len(below[parent[queue]]) == 1 and on_top(parent[queue]))
+
+    return any(
+        len(queues) >= (4 if on_top(queue) else 2) and order.hangs_on_jobs({q: wants[q] for q in queues})
+        for queue, queues in below.items()
+    )

@@ -1,9 +1,11 @@
 """How KAI divides a cluster between queues: deserved quota, over-quota by priority and weight, left-over units; and
-what every queue is entitled to and holds, in the tables that the actions compare; beside them what every job has.
+what every queue is entitled to and holds, in the tables that the actions compare; beside them what every job has, and
+which of those that wait are alike.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import floor
 
 from app.solver.compiled import Journal, Tree
@@ -362,3 +364,59 @@ class JobCounts:
         """Those of ``jobs`` that do."""
         active, miscounted, drift = self.active, self.miscounted, self.drift
         return [j for j in jobs if active[j] + miscounted[j] + drift[j]]
+
+    def kinds(self, jobs: Jobs, waiting: Iterable[int], version: Sequence[int]) -> list[list[int]]:
+        """``waiting``, the best first, by what differs in nothing but priority and age. Who was touched by a statement
+        (``version``), or has pods that neither run nor wait, is like nobody."""
+        like, tasks, used, active, pending = jobs.like, jobs.tasks, self.used, self.active, self.pending
+        kinds: dict[Hashable, list[int]] = {}
+        for j in waiting:
+            number, waits = len(tasks[j]), pending[j]
+            known = like.get(j) if used[j] == active[j] == number - waits and not version[j] else None
+            kinds.setdefault(~j if known is None else (known, number, waits), []).append(j)
+        return list(kinds.values())
+
+
+class Left:
+    """The jobs of an action that have not had their turn. ``kinds``: those that are alike, the best first. Who was
+    touched by a statement since then (``settled``), or had a turn and comes back, is like nobody."""
+
+    def __init__(self, settled: Sequence[int], number: int, kinds: Sequence[Sequence[int]]) -> None:
+        """``number``: of all jobs; ``settled``: touched ones, one after the other, which grows."""
+        self._settled, self._before, self._looked = settled, len(settled), len(settled)
+        self._number = number
+        self._kinds = kinds
+        self._next = [0] * len(kinds)
+        self._touched: set[int] = set()
+        self._gone: set[int] = set()
+        self._back: dict[int, None] = {}
+
+    def __len__(self) -> int:
+        return self._number
+
+    def take(self, job: int) -> None:
+        """It has its turn."""
+        self._number -= 1
+        self._gone.add(job)
+        self._back.pop(job, None)
+
+    def put_back(self, job: int) -> None:
+        """It comes once more."""
+        self._number += 1
+        self._back[job] = None
+
+    def firsts(self) -> Iterator[int]:
+        """The best of each kind."""
+        if self._looked != len(self._settled):
+            self._looked = len(self._settled)
+            self._touched = set(self._settled[self._before :]).intersection(chain.from_iterable(self._kinds))
+        gone, touched = self._gone, self._touched
+        for kind, jobs in enumerate(self._kinds):
+            place = self._next[kind]
+            while place < len(jobs) and (jobs[place] in gone or jobs[place] in touched):
+                place += 1
+            self._next[kind] = place
+            if place < len(jobs):
+                yield jobs[place]
+        yield from touched - gone
+        yield from self._back

@@ -6,8 +6,8 @@ from functools import partial
 from operator import itemgetter
 from typing import TypeVar
 
-from app.solver.compiled import ROOTLESS
-from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.chance import Chance, hangs_on_entry
+from app.solver.engines.kai.fair_share import Left
 from app.solver.engines.kai.jobs import GPU, PIPELINED, Share, rank, total
 from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.queue_order import (
@@ -36,49 +36,82 @@ def key_now(overlay: Overlay, job: int) -> Key:
     return job_key(overlay, job, overlay.elastic_rank(job))
 
 
+ByLeaf = Mapping[int, list[Entry]]
+"""Jobs of each leaf that has some, the best first. Lists stay as they are: who changes one makes another."""
+
+
 class Lines:
-    """The pending jobs of leaves, the best first, as all stands between two statements. ``ready``: those with enough
-    pods for their gang."""
+    """The pending jobs of leaves, as all stands between two statements."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
         self._settled = 0
-        self._all: list[Entry] | None = None
-        self._ready: list[Entry] = []
-        self._by_queue: tuple[list[Entry], dict[int, list[Entry]]] | None = None
+        self._keys: dict[int, Key] | None = None
+        self._all: dict[int, list[Entry]] = {}
+        self._ready: dict[int, list[Entry]] = {}
+        self._kinds: tuple[int, list[list[int]]] = -1, []
 
-    def all(self) -> list[Entry]:
+    def _look(self) -> None:
         """Those that statements have touched are looked at again."""
-        overlay, known = self._overlay, self._all
-        if known is None:
-            leaf, waiting = overlay.leaf, overlay.pending_jobs()
-            known = self._all = sorted([(key_now(overlay, job), job) for job in waiting if leaf[job]])
-            self._ready = [entry for entry in known if overlay.ready(entry[1])]
-        elif touched := overlay.settled_since(self._settled):
-            known = self._all = [entry for entry in known if entry[1] not in touched]
-            self._ready = [entry for entry in self._ready if entry[1] not in touched]
-            for job in touched:
+        overlay, keys, queue = self._overlay, self._keys, self._overlay.jobs.queue
+        if keys is None:
+            leaf = overlay.leaf
+            entries = sorted([(key_now(overlay, job), job) for job in overlay.pending_jobs() if leaf[job]])
+            self._keys = {job: key for key, job in entries}
+            for entry in entries:
+                self._all.setdefault(queue[entry[1]], []).append(entry)
+                if overlay.ready(entry[1]):
+                    self._ready.setdefault(queue[entry[1]], []).append(entry)
+        elif self._settled != len(overlay.settled):
+            for job in overlay.settled_since(self._settled):
+                before, now = keys.pop(job, None), None
                 if overlay.pending[job] and overlay.leaf[job]:
-                    insort(known, entry := (key_now(overlay, job), job))
-                    if overlay.ready(job):
-                        insort(self._ready, entry)
+                    now = keys[job] = key_now(overlay, job)
+                _replace(self._all, queue[job], job, before, now)
+                _replace(self._ready, queue[job], job, before, now if overlay.ready(job) else None)
         self._settled = len(overlay.settled)
-        return known
 
-    def ready(self) -> list[Entry]:
-        """See the class."""
-        self.all()
+    def all(self) -> tuple[Mapping[int, Key], ByLeaf]:
+        """All of them, and their keys."""
+        self._look()
+        assert self._keys is not None
+        return self._keys, self._all
+
+    def ready(self) -> ByLeaf:
+        """Those with enough pods for their gang."""
+        self._look()
         return self._ready
 
-    def by_queue(self) -> dict[int, list[Entry]]:
-        """All of them."""
-        entries, queue = self.all(), self._overlay.jobs.queue
-        if self._by_queue is None or self._by_queue[0] is not entries:
-            of_queues: dict[int, list[Entry]] = {}
-            for entry in entries:
-                of_queues.setdefault(queue[entry[1]], []).append(entry)
-            self._by_queue = entries, of_queues
-        return self._by_queue[1]
+    def left(self, waiting: ByLeaf, *, apart: bool) -> Left:
+        """These jobs before the first has its turn. ``apart``: whether anybody asks which are alike."""
+        overlay, number = self._overlay, sum(map(len, waiting.values()))
+        jobs = (job for entries in waiting.values() for _, job in entries)
+        if not apart:
+            return Left(overlay.settled, number, [])
+        if waiting is not self._ready:
+            return Left(overlay.settled, number, overlay.counts.kinds(overlay.jobs, jobs, overlay.version))
+        if self._kinds[0] != self._settled:
+            self._kinds = self._settled, overlay.counts.kinds(overlay.jobs, jobs, overlay.version)
+        return Left(overlay.settled, number, self._kinds[1])
+
+
+def _replace(lines: dict[int, list[Entry]], queue: int, job: int, before: Key | None, now: Key | None) -> None:
+    """The job's key was ``before`` and is ``now``, None where it has no place in its line."""
+    line = lines.get(queue, []).copy()
+    if before is not None and line[(i := bisect_left(line, (before, job))) : i + 1] == [(before, job)]:
+        del line[i]
+    if now is not None:
+        insort(line, (now, job))
+    if line:
+        lines[queue] = line
+    else:
+        lines.pop(queue, None)
+
+
+def those(waiting: ByLeaf, are: Callable[[int], bool]) -> ByLeaf:
+    """Only the jobs that ``are``."""
+    some = {queue: [entry for entry in entries if are(entry[1])] for queue, entries in waiting.items()}
+    return {queue: entries for queue, entries in some.items() if entries}
 
 
 class PendingOrder:
@@ -90,21 +123,18 @@ class PendingOrder:
         self._tree: QueueTree[Waiting] = QueueTree(overlay.parent_queue, partial(_pending_first, overlay, order))
         self._key = partial(key_now, overlay)
 
-    def add_all(self, entries: Sequence[Entry], chance: Chance) -> None:
-        """Add jobs, which come the best first, in that order where none is drawn."""
-        chance.may_hang(lambda: self._hangs_on_entry(entries))
+    def add_all(self, waiting: ByLeaf, chance: Chance) -> None:
+        """Add jobs, the best leaf first where none is drawn."""
+        chance.may_hang(lambda: hangs_on_entry(self._overlay, self._order, waiting))
         chance.turn()
         if (walked := chance.jobs(self._overlay)) is not None:
-            known = {job for _, job in entries}
+            known = {job for entries in waiting.values() for _, job in entries}
             for job in walked:
                 if job in known:
                     self.push(job)
             return
-        by_leaf: dict[int, list[Entry]] = {}
-        for entry in entries:
-            by_leaf.setdefault(self._overlay.jobs.queue[entry[1]], []).append(entry)
-        for queue, of_leaf in by_leaf.items():
-            self._tree.add(queue, Waiting(self._overlay, self._key, of_leaf))
+        for queue, entries in sorted(waiting.items(), key=lambda of: of[1][0]):
+            self._tree.add(queue, Waiting(self._overlay, self._key, entries))
 
     def push(self, job: int) -> None:
         """Add one job."""
@@ -119,32 +149,6 @@ class PendingOrder:
         """The next job; None when there are none."""
         return _next_job(self._tree)
 
-    def _hangs_on_entry(self, entries: Sequence[Entry]) -> bool:
-        """Whether the order in which jobs come into a tree, this one or that of a simulation, with victims, may show.
-        A heap of queues is repaired at its top alone, by the best job of each at that time: one of four and more keeps
-        what came in first behind the top, and below a queue that is not on top itself one of two does."""
-        overlay, parent = self._overlay, self._overlay.parent_queue
-        jobs = [(job, overlay.wanted(job)[1]) for _, job in entries]
-        if jobs:
-            tasks, active, preemptible = overlay.jobs.tasks, overlay.active, overlay.jobs.preemptible
-            jobs += [(v, total(overlay.wants, tasks[v])) for v in range(len(tasks)) if active[v] and preemptible[v]]
-        wants: dict[int, set[Share]] = {}
-        below: dict[int, dict[int, None]] = {}
-        for job, want in jobs:
-            queue = overlay.jobs.queue[job]
-            while queue != ROOTLESS:
-                wants.setdefault(queue, set()).add(want)
-                below.setdefault(parent[queue], {})[queue] = None
-                queue = parent[queue]
-
-        def on_top(queue: int) -> bool:
-            return queue == ROOTLESS or (len(below[parent[queue]]) == 1 and on_top(parent[queue]))
-
-        return any(
-            len(queues) >= (4 if on_top(queue) else 2) and self._order.hangs_on_jobs({q: wants[q] for q in queues})
-            for queue, queues in below.items()
-        )
-
 
 def _pending_first(overlay: Overlay, order: QueueOrder, a: Node[Waiting], b: Node[Waiting]) -> bool:
     want_a, want_b = overlay.wanted(_best(a).first())[1], overlay.wanted(_best(b).first())[1]
@@ -158,8 +162,9 @@ class Contenders:
     def __init__(self, overlay: Overlay, lines: Lines, job: int, rank: int) -> None:
         """Made before the attempt evicts or places anybody."""
         self._overlay = overlay
-        self.keys = {waits: key for key, waits in lines.all()}
-        self.by_queue = {queue: entries.copy() for queue, entries in lines.by_queue().items()}
+        keys, by_queue = lines.all()
+        self.keys = dict(keys)
+        self.by_queue = {queue: entries.copy() for queue, entries in by_queue.items()}
         self._remove(job)
         self._add(job, rank)
 

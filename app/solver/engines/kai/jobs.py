@@ -5,7 +5,7 @@ these three (KAI: resource_share.AllResources); tasks and nodes may have more co
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import ceil
@@ -371,6 +371,16 @@ class Jobs:
         if gang is not None:
             return gang.elastic(self.by_pod_set(self.tasks[j]))
         return self.min_available[j] < len(self.tasks[j])
+
+    def is_stale(self, j: int, used: int, used_pods: Callable[[int], Mapping[str, Sequence[int]]]) -> bool:
+        """Some of the gang runs (``used``: how many, those being released counted; ``used_pods``: by pod set), none of
+        it has ended well, and some pod set lacks pods."""
+        if any(self.task_wire[t].state == "succeeded" for t in self.tasks[j]):
+            return False
+        gang = self.gang[j]
+        if gang is None:
+            return 0 < used < self.min_available[j]
+        return used > 0 and not gang.every_set_satisfied(used_pods(j))
 
 
 def add_workloads(

@@ -75,15 +75,15 @@ class Waiting:
     """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
     Jobs are pushed before the first is popped, or where none changes."""
 
-    __slots__ = ("_entries", "_heap", "_key", "_next", "_overlay", "_pushed", "_settled")
+    __slots__ = ("_entries", "_first", "_heap", "_key", "_next", "_overlay", "_pushed", "_settled")
 
     def __init__(self, overlay: Overlay, key: Callable[[int], Key], entries: list[Entry]) -> None:
-        """``entries``: the jobs that are pushed first, the best first."""
+        """``entries``: the jobs that are pushed first, the best first; the list stays as it is."""
         self._overlay = overlay
         self._settled = len(overlay.settled)
         self._key = key
-        self._entries = entries
-        self._pushed = [job for _, job in entries]
+        self._entries = self._first = entries
+        self._pushed: list[int] = []
         self._next = 0
         self._heap: Heap[int] | None = None
 
@@ -97,6 +97,8 @@ class Waiting:
     def push(self, job: int) -> None:
         """Add."""
         self._pushed.append(job)
+        if self._entries is self._first:
+            self._entries = self._first.copy()
         insort(self._entries, (self._key(job), job), self._next)
 
     def pop(self) -> int:
@@ -114,7 +116,7 @@ class Waiting:
         """The heap that the jobs were pushed to and the first ones popped from, which looks again from now on."""
         place = {job: i for i, (_, job) in enumerate(self._entries)}
         places = Heap[int](lt)
-        for job in self._pushed:
+        for job in (*(job for _, job in self._first), *self._pushed):
             places.push(place[job])
         for _ in range(self._next):
             places.pop()

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from app.solver.compiled import Tree
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected
-from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RUNNING, Share, total
+from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RELEASING, RUNNING, Share, total
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, holds_within, minus, plus
 from app.solver.model.base import seconds
@@ -76,6 +76,16 @@ def refused_scenario(validators: Sequence[ScenarioValidator], scenario: Scenario
 
 _KEPT = (RUNNING, ALLOCATED, PIPELINED)
 _RESOURCES = (0, 1, 2)
+
+
+def without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
+    """Whether somebody would have to go for good where all may only move."""
+    for victim, listed in scenario.listed.items():
+        for t in listed:
+            if overlay.status[t] == RELEASING:
+                numbers = {"workload": overlay.jobs.id[victim], "task": overlay.jobs.task_name[t]}
+                return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
+    return None
 
 
 def may_reclaim(overlay: Overlay, order: QueueOrder, job: int) -> Refusal | None:
