@@ -348,13 +348,13 @@ def admitted_tasks(ask: Ask, decision: Decision, now: datetime) -> list[Task]:
     ]
 
 
-def workload_of(ask: Ask, identity: str, now: datetime) -> Workload:
-    """The running workload that an ask becomes, without tasks yet."""
+def workload_of(ask: Ask, identity: str, now: datetime, tasks: Sequence[Task] = ()) -> Workload:
+    """The running workload that an ask becomes, with these tasks."""
     return Workload(
         id=identity, queue=ask.queue, uid=ask.uid, priority=ask.priority or 0,
         created_at=ask.created_at, started_at=now,
         preemptible=True if ask.preemptible is None else ask.preemptible, min_available=ask.min_available,
-        weight=ask.weight, limit=ask.limit, ytsaurus=ask.ytsaurus, yunikorn=_owner(ask), tasks=[],
+        weight=ask.weight, limit=ask.limit, ytsaurus=ask.ytsaurus, yunikorn=_owner(ask), tasks=list(tasks),
     )  # fmt: skip
 
 

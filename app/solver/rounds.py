@@ -6,7 +6,7 @@ engines that place tasks on nodes ask for everything that waits at once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -133,6 +133,12 @@ class Rounds(ABC, Generic[C, S]):
         """The round of ``now``, where ``ahead`` alone tells what it comes to; None: it has to be asked."""
         del ahead, now
         return None
+
+    def idle(self, ahead: Ahead[S], now: int) -> Iterator[Hashable]:
+        """The rounds of ``now`` that lead to nothing but another one, before the next of which that can't be said, with
+        what is carried into each (see ``carried``); each is over once the next is asked for. ``foreseen`` follows."""
+        del ahead, now
+        return iter(())
 
     @abstractmethod
     def arrive(self, ask: Ask) -> None:

@@ -93,7 +93,8 @@ class QueueStatistics:
 
     def hold(self, now: int, amounts: Amounts, sign: int) -> None:
         """``amounts`` are held from now on, or (``sign`` -1) no longer."""
-        self.advance(now)
+        if now != self._counted_until:
+            self.advance(now)
         self._changed = True
         usage, moments = self._usage, self._moments
         for resource, amount in amounts.items():
@@ -103,7 +104,8 @@ class QueueStatistics:
 
     def want(self, now: int, amounts: Amounts, sign: int) -> None:
         """``amounts`` are waited for from now on, or no longer."""
-        self.advance(now)
+        if now != self._counted_until:
+            self.advance(now)
         self._changed = True
         _add(self._demand, amounts, sign)
 
@@ -301,7 +303,7 @@ class AllQueueStatistics:
 
 class Accounting:
     """``first``, ``last``: when the first job was asked for and the last one ended, if any; ``ended``: how many have.
-    ``mark``: stands for what runs where and what waits."""
+    ``_mark``: see ``mark``, but for the jobs of ``_changed``."""
 
     def __init__(self, sink: Sink, ledger: AllQueueStatistics) -> None:
         self.ledger = ledger
@@ -309,7 +311,8 @@ class Accounting:
         self.first: int | None = None
         self.last: int | None = None
         self.ended = 0
-        self.mark = 0
+        self._mark = 0
+        self._changed: set[LiveJob] = set()
         self._hears_events, self._hears_jobs = hears(sink, "event"), hears(sink, "job")
 
     def submitted(self, life: LiveJob, now: int) -> None:
@@ -337,7 +340,8 @@ class Accounting:
     def began(self, life: LiveJob, task: str | None, node: str | None, now: int, n: int | None) -> None:
         """The event of a start."""
         life.starts += 1
-        self.event(now, "started", life, task=task, round=n, node=node)
+        if self._hears_events:
+            self.event(now, "started", life, task=task, round=n, node=node)
 
     def ran(self, life: LiveJob, amounts: Amounts, spent: tuple[int, int, int]) -> None:
         """A run is over, or is looked at: what it made and kept, what is thrown away, what checkpoints took."""
@@ -348,7 +352,8 @@ class Accounting:
         life.evictions += 1
         for account in self.ledger.chain(life.ask.queue):
             account.evicted(life)
-        self.event(now, "evicted", life, lost=seconds(lost), **more)
+        if self._hears_events:
+            self.event(now, "evicted", life, lost=seconds(lost), **more)
         self.remark(life)
 
     def released(self, life: LiveJob, task: str | None, tasks: list[Task], now: int) -> None:
@@ -382,19 +387,25 @@ class Accounting:
 
     def remark(self, life: LiveJob) -> None:
         """The job's part in ``mark`` is another now."""
-        self.mark ^= life.mark
-        life.mark = 0
-        if life.waiting or life.running or life.leaving:
-            life.mark = _standing(life)
-            self.mark ^= life.mark
+        self._changed.add(life)
+
+    @property
+    def mark(self) -> int:
+        """Stands for what runs where and what waits, now."""
+        for life in self._changed:
+            standing = _standing(life) if life.waiting or life.running or life.leaving else 0
+            self._mark ^= life.mark ^ standing
+            life.mark = standing
+        self._changed.clear()
+        return self._mark
 
 
 def _standing(life: LiveJob) -> int:
     """A number of 64 bits that stands for what runs where of a job, and what waits, in this process; the exclusive or
     of such numbers stands for all jobs: among a million situations two that differ have the same by a chance of one in
     tens of millions."""
-    phases = [
-        tuple([(name, task.node or str(task.flavors)) for name, task in sorted(phase.items())]) if phase else ()
-        for phase in (life.running, life.leaving)
-    ]
-    return hash((life.ask.id, tuple(sorted(life.waiting)), *phases))
+    return hash((life.ask.id, frozenset(life.waiting), _places(life.running), _places(life.leaving)))
+
+
+def _places(tasks: Mapping[str, Task]) -> Hashable:
+    return frozenset([(name, task.node or str(task.flavors)) for name, task in tasks.items()]) if tasks else None

@@ -87,8 +87,10 @@ class JobLifecycle:
         self._run(life, start.tasks, n, now)
         workload = self._cluster.workload(start.job)
         if workload is None:
-            workload = workload_of(life.ask, start.job, time_of(now))
-        self._cluster.set(replace(workload, tasks=[*workload.tasks, *start.tasks]))
+            workload = workload_of(life.ask, start.job, time_of(now), start.tasks)
+        else:
+            workload = replace(workload, tasks=[*workload.tasks, *start.tasks])
+        self._cluster.set(workload)
 
     def evict(self, eviction: Evicted, n: int, now: int) -> None:
         """A job, or one of its tasks, loses what it holds, once the grace is over."""
@@ -251,7 +253,7 @@ class JobLifecycle:
         """Running tasks (None: all) are on their way out; how much running is thrown away, in microseconds."""
         stopped = list(life.running) if names is None else names
         lost = 0
-        held = life.holds()
+        held = life.holds() if self._whole else {}
         for name in stopped:
             task = life.running.pop(name)
             life.leaving[name], life.evicted_at[name] = task, now
@@ -282,7 +284,8 @@ class JobLifecycle:
     def _wait_again(self, life: LiveJob, names: list[str], now: int) -> None:
         """Tasks that were evicted at once wait, in the order in which they were first asked for."""
         again = {*life.waiting, *names}
-        life.waiting = {name: task for name, task in life.tasks.items() if name in again}
+        everybody = len(again) == len(life.tasks)
+        life.waiting = {name: task for name, task in life.tasks.items() if everybody or name in again}
         if self._scenario.request.requeue == "evicted":
             life.ask = replace(life.ask, created_at=time_of(life.evicted_at[names[0]]))
         for name in names:
@@ -302,6 +305,9 @@ class JobLifecycle:
         """Tasks are in the state no longer; nor is the workload, once nothing of it is."""
         workload = self._cluster.workload(life.name)
         if workload is None:
+            return
+        if len(names) == 1 and len(workload.tasks) == 1 and workload.tasks[0].name == names[0]:
+            self._cluster.remove(life.name)
             return
         gone = set(names)
         left = [task for task in workload.tasks if task.name not in gone]

@@ -76,12 +76,21 @@ Amounts = dict[str, int]
 def amounts_of(tasks: Iterable[Task]) -> Amounts:
     """What asks and running workloads hold, added up: steps by resource, over all units of all tasks; not to be
     changed, for equal ones share it. Raises QuantityError."""
-    each = [_held(tuple(task.requests.items()), task.count) for task in tasks]
-    if len(each) == 1:
-        return each[0]
+    alike: list[tuple[dict[str, Quantity], int]] = []
+    requests, count = None, 0
+    for task in tasks:
+        if task.requests is not requests:  # units of one task share theirs
+            if requests is not None:
+                alike.append((requests, count))
+            requests, count = task.requests, 0
+        count += task.count
+    if requests is None:
+        return {}
+    if not alike:
+        return _held(tuple(requests.items()), count)
     amounts: Amounts = {}
-    for held in each:
-        for resource, amount in held.items():
+    for wanted, units in (*alike, (requests, count)):
+        for resource, amount in _held(tuple(wanted.items()), units).items():
             amounts[resource] = amounts.get(resource, 0) + amount
     return amounts
 

@@ -289,8 +289,10 @@ class SimulatedCluster:
         """What an engine carries over: of workloads, nodes, queues and reservations."""
         for workload in turn.workloads:
             self.set(workload)
-        self._nodes |= {node.name: node for node in turn.nodes}
-        self._queues |= turn.queues
+        for node in turn.nodes:
+            self._nodes[node.name] = node
+        if turn.queues:
+            self._queues |= turn.queues
         if turn.reservations is not None:
             self._reservations = turn.reservations
 

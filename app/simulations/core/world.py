@@ -33,7 +33,7 @@ from app.solver.model.state import Ask, Workload
 from app.solver.model.yunikorn import Application
 from app.solver.model.yunikorn import Ask as YuniKornAsk
 from app.solver.question import safe_point
-from app.solver.rounds import Outcome, Rounds, Spare, Turn
+from app.solver.rounds import Ahead, Outcome, Rounds, Spare, Turn
 from app.solver.solve import Configured, Loaded
 
 
@@ -196,23 +196,27 @@ class World:
 
     def round(self, now: int) -> bool:
         """Ask, and carry the answer out; whether another round follows at this instant."""
+        if self._instant.now != now:
+            self._instant = _Instant(now)
+        ahead = self._cluster.ahead() if self._foresees else None
+        if ahead is not None and not self._heard and not self._idle(ahead, now):
+            return False
         self._round += 1
         asked = None
-        if (outcome := self._foreseen(now)) is None:
+        if (outcome := self._foreseen(ahead, now)) is None:
             asked, outcome = self._ask(now)
         carried, age = self._rounds.carried()
         situation = (self._accounting.mark, carried)
         # A loop is looked for, and ends, before it evicts anybody: whoever runs there runs to its end.
-        evicts = any(not self._lifecycle.leaving(eviction) for eviction in outcome.evictions)
+        evictions, leaving = outcome.evictions, self._lifecycle.leaving
+        evicts = bool(evictions) and any(not leaving(eviction) for eviction in evictions)
         loop = self._loops.look(self._round, (situation, age), now) if evicts else None
         looping = loop is not None and self.scenario.request.on_loop == "stop"
-        if self._instant.now != now:
-            self._instant = _Instant(now)
         spinning = self._instant.again(situation)
         stop = looping or spinning
         names, order = outcome.named() if self._heard else ([], None)
-        turn = Turn() if stop else outcome.carry_out(self._lifecycle.leaving)
-        evicted = [self._evicted(eviction) for eviction in turn.evicted]
+        turn = Turn() if stop else outcome.carry_out(leaving)
+        evicted = [self._evicted(eviction) for eviction in turn.evicted] if turn.evicted else []
         if self._heard:
             line = RoundLine(
                 n=self._round, at=time_of(now), asks=names, order=order,
@@ -226,18 +230,31 @@ class World:
             self._accounting.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
             self._looping = looping
         if spinning:
-            self._orbits += 1
-            self._spinning = True
-        self._loops.evicted(evicted)
+            self._spin()
+        if evicted:
+            self._loops.evicted(evicted)
         self._instant.acts += bool(turn.started or evicted)
         self._cluster.note(turn)
         self._carry(turn, evicted, now)
         return turn.more and self._rounds.due(now)
 
-    def _foreseen(self, now: int) -> Outcome | None:
+    def _idle(self, ahead: Ahead[Any], now: int) -> bool:
+        """Rounds that lead to nothing but another, which nobody is to be shown; whether another follows."""
+        before, mark = self._round, self._accounting.mark
+        for carried in self._rounds.idle(ahead, now):
+            self._round += 1
+            if self._instant.again((mark, carried)):
+                self._spin()
+                return False
+        return self._round == before or self._rounds.due(now)
+
+    def _spin(self) -> None:
+        self._orbits += 1
+        self._spinning = True
+
+    def _foreseen(self, ahead: Ahead[Any] | None, now: int) -> Outcome | None:
         """A round that needs no state, of which nobody is to be shown more than its outcome."""
-        ahead = self._cluster.ahead()
-        return None if ahead is None or not self._foresees else self._rounds.foreseen(ahead, now)
+        return None if ahead is None else self._rounds.foreseen(ahead, now)
 
     def _ask(self, now: int) -> tuple[Asked, Outcome]:
         loaded = self._loaded(now)
@@ -291,7 +308,7 @@ class World:
 
     def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
         """What the answer says, done: who goes, who moves, who comes."""
-        moved = {(move.job, move.task) for move in turn.moved}
+        moved = {(move.job, move.task) for move in turn.moved} if turn.moved else ()
         for eviction in evicted:
             if (eviction.job, eviction.task) not in moved:
                 self._lifecycle.evict(eviction, self._round, now)

@@ -26,6 +26,7 @@ from app.solver.model.state import Ask, Workload
 
 _Column = NDArray[np.int64]
 _NOWHERE = -1
+_MOST_WISHES = 4096
 
 
 class _Running:
@@ -91,6 +92,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._use: list[dict[int, dict[int, int]]] = [{} for _ in loaded.configuration.tree.names]
         self._lowest = [NO_PRIORITY] * len(self._use)
         self._vain: dict[tuple[int, tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
+        self._wishes: dict[tuple[str, bytes], Wish | None] = {}
         self._leaving, self._protected = dict[str, None](), dict[str, None]()
         self._costly = self._drained = 0
         for i, workload in enumerate(loaded.workloads):
@@ -180,6 +182,17 @@ class Ahead(rounds.Ahead[CompiledState]):
             state.places = before.moved(was, workloads, priority)
         self._last = state
         return state
+
+    def wish(self, shape: bytes | None, ask: Ask) -> "Wish | None":
+        """See ``wish_of``; equal for asks of a queue with one ``shape``."""
+        if shape is None:
+            return wish_of(self.configuration, ask)
+        key = ask.queue, shape
+        if key not in self._wishes:
+            if len(self._wishes) >= _MOST_WISHES:
+                self._wishes.clear()
+            self._wishes[key] = wish_of(self.configuration, ask)
+        return self._wishes[key]
 
     def in_vain(self, queue: int, ask: Ask, wish: "Wish") -> bool:
         """Whether an ask of the queue was in vain that wanted the same or less, and counts for as much or more."""

@@ -4,7 +4,7 @@ Source: Kueue ``pkg/scheduler/scheduler.go`` (requeueAndUpdate); what waits is t
 lets an ask preempt or somebody be preempted (the knobs that KEP-83 deferred), it comes back at that time.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from app.solver.apply import admitted_tasks
 from app.solver.engines.kueue.admission_sharing import Consumed, assigned, local_queue, requested
-from app.solver.engines.kueue.ahead import Ahead, PlainCycle, Wish, cycle, order, wish_of
+from app.solver.engines.kueue.ahead import Ahead, PlainCycle, Wish, cycle, order
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import INADMISSIBLE, OTHERS, OUTRUN, OVERLAP, inadmissible
 from app.solver.engines.kueue.knobs import KNOBS, ask_turns, victim_turns
@@ -200,15 +200,17 @@ def _patched(request: TopologyRequest | None, lost: int) -> TopologyRequest | No
 
 
 _NO_OPTIONS = Options()
-_MOST_WISHES = 4096
+_MOST_IDLE = 1024
 _NOMINATED = (OUTRUN, OVERLAP, OTHERS)
+_Plain = tuple[list[tuple[Ask, Wish]], PlainCycle | None]
+"""The heads, and what a cycle of them comes to where that is plain."""
 
 
 class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     """See the module. ``_wakes``: when time matters, by job that waits or runs; ``_running``: queue, priority and start
     of what runs where priorities fall with time; ``_known``: whether that is all; ``_drains``: whether queues are
     drained that no round has seen yet; ``_moved``: whether nodes are others than at the last round; ``_workloads``:
-    what ran then."""
+    what ran then; ``_next``: what the cycle that ``foreseen`` is asked for now comes to, where ``idle`` found out."""
 
     unit: ClassVar[Unit] = "job"
 
@@ -222,7 +224,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._drains = bool(configured.drains)
         self._moved = False
         self._workloads: Sequence[Workload] = ()
-        self._wishes: dict[tuple[str, bytes], Wish | None] = {}
+        self._next: _Plain | None = None
         self._knobs = _knobs(configured)
 
     def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
@@ -255,7 +257,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._moved = bool(configured.topologies)
         self._configuration, self._known = configured, False
         self._drains = bool(configured.drains)
-        self._wishes, self._knobs = {}, _knobs(configured)
+        self._knobs = _knobs(configured)
         self._queues.changed(configured)
 
     def due(self, now: int) -> bool:
@@ -300,32 +302,36 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         covered = loaded.quotas is loaded.configuration.quotas
         return Ahead(loaded) if covered and loaded.rooms is None and self._queues.usages is None else None
 
+    def idle(self, ahead: AnyAhead[CompiledState], now: int) -> Iterator[Hashable]:
+        """Cycles in which all heads step aside: others of their queues are tried next."""
+        for _ in range(_MOST_IDLE):
+            self._next = of, plain = self._plain(ahead)
+            if not of or plain is None or plain.fitting:
+                return
+            self._next = None
+            yield self.carried()[0]
+            self._carried_out(plain, now)
+            if not self.due(now):
+                return
+
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
-        if self._drains or self._knobs or not isinstance(ahead, Ahead) or not ahead.plain:
-            return None
-        heads: list[tuple[Ask, Wish]] = []
-        for ask in self._queues.first():
-            wish = None if self._queues.scanned(ask) else self._wish(ask)
-            if wish is None:
-                return None
-            heads.append((ask, wish))
-        plain = cycle(ahead, heads)
-        if plain is None:
+        (heads, plain), self._next = self._next or self._plain(ahead), None
+        if plain is None or not isinstance(ahead, Ahead):
             return None
         return Outcome(
             lambda: ([ask.id for ask, _ in heads], order(ahead, heads)), lambda _: self._carried_out(plain, now)
         )
 
-    def _wish(self, ask: Ask) -> Wish | None:
-        shape = self._queues.shape(ask)
-        if shape is None:
-            return wish_of(self._configuration, ask)
-        key = ask.queue, shape
-        if key not in self._wishes:
-            if len(self._wishes) >= _MOST_WISHES:
-                self._wishes.clear()
-            self._wishes[key] = wish_of(self._configuration, ask)
-        return self._wishes[key]
+    def _plain(self, ahead: AnyAhead[CompiledState]) -> _Plain:
+        heads: list[tuple[Ask, Wish]] = []
+        if self._drains or self._knobs or not isinstance(ahead, Ahead) or not ahead.plain:
+            return heads, None
+        for ask in self._queues.first():
+            wish = None if self._queues.scanned(ask) else ahead.wish(self._queues.shape(ask), ask)
+            if wish is None:
+                return heads, None
+            heads.append((ask, wish))
+        return heads, cycle(ahead, heads)
 
     def _carried_out(self, plain: PlainCycle, now: int) -> Turn:
         self._queues.cycle_ends()
