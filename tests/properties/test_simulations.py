@@ -1,7 +1,7 @@
 """Laws of every run, on small random clusters and traces, under each engine."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -20,15 +20,16 @@ from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked, time_of
 from app.simulations.core.world import World
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
+from app.solver.engines.kueue.rounds import KueueRounds
 from app.solver.model.base import micros, parse_quantity
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
-from app.solver.rounds import Outcome
+from app.solver.rounds import Ahead, Outcome
 from tests.properties.recount import Recount, S
 from tests.properties.runs import ENGINES, contended, crowded, flavored, requests
 from tests.support.bounds import Bounded
 from tests.support.profiles import Met, examples
-from tests.unit.simulations.running import Told, play, told_again, unseen, without_digests, without_hopeless
+from tests.unit.simulations.running import Told, play, told_again, unheard, unseen, without_digests, without_hopeless
 
 Observed = tuple[Asked, int]
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -88,6 +89,28 @@ def test_a_round_of_kueue_that_is_plain_before_it_is_asked_comes_to_what_its_ans
 ) -> None:
     possible = without_hopeless(request)
     assert unseen(possible).bytes() == without_digests(play(possible))
+
+
+def test_cycles_of_kueue_that_lead_to_nothing_but_another_are_counted_where_nobody_hears_of_them(met: Met) -> None:
+    @given(crowded())
+    @examples(60)
+    def check(request: SimulationRequest) -> None:
+        idle, cycles = KueueRounds.idle, list[Hashable]()
+
+        def counted(rounds: KueueRounds, ahead: Ahead[Any], now: int) -> Iterator[Hashable]:
+            for carried in idle(rounds, ahead, now):
+                cycles.append(carried)
+                yield carried
+
+        possible = without_hopeless(request)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(KueueRounds, "idle", counted)
+            unheard_of = unheard(possible)
+        told = play(possible)
+        assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)
+        met(cycles)
+
+    check()
 
 
 @pytest.mark.parametrize("engine", ["yunikorn", "kube-scheduler"])

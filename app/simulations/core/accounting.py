@@ -143,16 +143,8 @@ class QueueStatistics:
         """A job started for the first time, after so long."""
         self._waits.append(wait)
 
-    def ran(self, amounts: Amounts, useful: int, lost: int, overhead: int) -> None:
-        """A run is over: what it made and kept, what was thrown away, what checkpoints took."""
-        _add(self.work_done, amounts, useful)
-        if lost:
-            _add(self.work_lost, amounts, lost)
-        if overhead:
-            _add(self.work_overhead, amounts, overhead)
-
     def spent(self, done: Areas, lost: Areas, overhead: Areas) -> None:
-        """The same of a gang, whose tasks came and went: areas of what it held."""
+        """Runs are over: what they made and kept, what was thrown away, what checkpoints took."""
         for into, areas in ((self.work_done, done), (self.work_lost, lost), (self.work_overhead, overhead)):
             if areas:
                 _add(into, areas, 1)
@@ -219,10 +211,20 @@ def rank(count: int, percent: int) -> int:
     return max(0, -(-count * percent // 100) - 1)
 
 
+class _Changes:
+    """Of a queue at one instant: what more is held and waited for, or less; areas of what ran."""
+
+    __slots__ = ("done", "held", "lost", "overhead", "wanted")
+
+    def __init__(self) -> None:
+        self.held, self.wanted = Amounts(), Amounts()
+        self.done, self.lost, self.overhead = Areas(), Areas(), Areas()
+
+
 class AllQueueStatistics:
     """The accounts of all queues, and of all of them together. ``parents``: the queue above each queue; ``guarantees``
     by queue, with all below it; ``capacity``: of all; ``level``: told what each queue holds, and all of them as the
-    queue ``""``."""
+    queue ``""``. ``_changes``: by queue, what its account and those above it are still to be told of ``_now``."""
 
     def __init__(
         self,
@@ -237,6 +239,8 @@ class AllQueueStatistics:
         self._queues: dict[str, QueueStatistics] = {}
         self._chains: dict[str, list[QueueStatistics]] = {}
         self._parents: Mapping[str, str | None] = {}
+        self._now = now
+        self._changes: dict[str, _Changes] = {}
         self.entitle(now, parents, guarantees, capacity)
 
     def entitle(
@@ -244,6 +248,7 @@ class AllQueueStatistics:
     ) -> None:
         """Another configuration is in force from now on. Nothing may be held or waited for
         meanwhile: whoever calls takes all off before and puts it on again after, for queues may have moved."""
+        self._hand_on()
         self.total.entitle(now, capacity)
         for name in {**self._queues, **parents}:
             guarantee = guarantees.get(name, {})
@@ -267,26 +272,50 @@ class AllQueueStatistics:
 
     def want(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
         """``amounts`` are waited for from now on, or (``sign`` -1) no longer."""
-        for account in self.chain(queue):
-            account.want(now, amounts, sign)
+        _add(self._changes_of(now, queue).wanted, amounts, sign)
 
     def hold(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
         """``amounts`` are held from now on, or (``sign`` -1) no longer."""
-        for account in self.chain(queue):
-            account.hold(now, amounts, sign)
+        _add(self._changes_of(now, queue).held, amounts, sign)
 
-    def ran(self, queue: str, amounts: Amounts, useful: int, lost: int, overhead: int) -> None:
-        """A run of something that held ``amounts`` is over, or is looked at."""
-        for account in self.chain(queue):
-            account.ran(amounts, useful, lost, overhead)
+    def ran(self, now: int, queue: str, amounts: Amounts, spent: tuple[int, int, int]) -> None:
+        """A run of something that held ``amounts`` is over, or is looked at: how long it did what it kept, what is
+        thrown away, and checkpoints."""
+        changes, (useful, lost, overhead) = self._changes_of(now, queue), spent
+        _add(changes.done, amounts, useful)
+        if lost:
+            _add(changes.lost, amounts, lost)
+        if overhead:
+            _add(changes.overhead, amounts, overhead)
 
-    def spent(self, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
+    def spent(self, now: int, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
         """The same of a gang, whose tasks came and went: areas of what it held."""
-        for account in self.chain(queue):
-            account.spent(done, lost, overhead)
+        changes = self._changes_of(now, queue)
+        for into, areas in ((changes.done, done), (changes.lost, lost), (changes.overhead, overhead)):
+            if areas:
+                _add(into, areas, 1)
+
+    def _changes_of(self, now: int, queue: str) -> _Changes:
+        if now != self._now:
+            self._hand_on()
+            self._now = now
+        changes = self._changes.get(queue)
+        if changes is None:
+            changes = self._changes[queue] = _Changes()
+        return changes
+
+    def _hand_on(self) -> None:
+        """An instant is over: much of what changed in it may have gone back and forth."""
+        for queue, changes in self._changes.items():
+            for account in self.chain(queue):
+                account.hold(self._now, changes.held, 1)
+                account.want(self._now, changes.wanted, 1)
+                account.spent(changes.done, changes.lost, changes.overhead)
+        self._changes = {}
 
     def close(self, now: int) -> None:
         """The run ends: bring every account to this instant."""
+        self._hand_on()
         self.total.advance(now)
         for account in self._queues.values():
             account.advance(now)
@@ -342,10 +371,6 @@ class Accounting:
         life.starts += 1
         if self._hears_events:
             self.event(now, "started", life, task=task, round=n, node=node)
-
-    def ran(self, life: LiveJob, amounts: Amounts, spent: tuple[int, int, int]) -> None:
-        """A run is over, or is looked at: what it made and kept, what is thrown away, what checkpoints took."""
-        self.ledger.ran(life.ask.queue, amounts, *spent)
 
     def evicted(self, life: LiveJob, now: int, lost: int, **more: Any) -> None:
         """A job, or a task, was evicted."""

@@ -261,7 +261,7 @@ class JobLifecycle:
             if clock is not None and clock.phase == "running":
                 spent = clock.stop(now)
                 lost += spent[1]
-                self._accounting.ran(life, amounts_of([task]), spent)
+                self._accounting.ledger.ran(now, life.ask.queue, amounts_of([task]), spent)
         clock = life.clocks.get("")
         if clock is not None and clock.phase == "running":
             if len(life.running) < life.least:
@@ -277,9 +277,9 @@ class JobLifecycle:
     def _ran(self, life: LiveJob, held: Amounts, spent: tuple[int, int, int], now: int) -> None:
         """A run is over, or is looked at: of all that makes progress with one clock, which held so much."""
         if self._rounds.unit == "gang":
-            self._accounting.ledger.spent(life.ask.queue, *life.holding.split(now, spent))
+            self._accounting.ledger.spent(now, life.ask.queue, *life.holding.split(now, spent))
         else:
-            self._accounting.ran(life, held, spent)
+            self._accounting.ledger.ran(now, life.ask.queue, held, spent)
 
     def _wait_again(self, life: LiveJob, names: list[str], now: int) -> None:
         """Tasks that were evicted at once wait, in the order in which they were first asked for."""

@@ -58,8 +58,8 @@ def test_the_jobs_of_a_queue() -> None:
     of.done(life(0, 0, 1 * S, initial=True), 5000 * S)
     for evictions in (1, 3, 2):
         of.evicted(life(evictions))
-    of.ran({"pods": 2}, 5 * S, 0, 0)
-    of.ran({"pods": 2, "cpu": 500}, 1 * S, 3 * S, 1 * S)
+    of.spent({"pods": 10 * S}, {}, {})
+    of.spent({"pods": 2 * S, "cpu": 500 * S}, {"pods": 6 * S, "cpu": 1500 * S}, {"pods": 2 * S, "cpu": 500 * S})
     totals = of.totals()
     assert totals.wait == totals.slowdown == Spread(mean=100.5, p50=100, p90=180, p99=198, max=200)
     assert totals.completion == Spread(mean=201, p50=200, p90=360, p99=396, max=400)
