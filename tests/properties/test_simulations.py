@@ -121,8 +121,8 @@ def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(m
         told = list[Outcome]()
         foreseen = World._foreseen
 
-        def counted(world: World, now: int) -> Outcome | None:
-            outcome = foreseen(world, now)
+        def counted(world: World, ahead: Ahead[Any] | None, now: int) -> Outcome | None:
+            outcome = foreseen(world, ahead, now)
             told.extend([outcome] if outcome else [])
             return outcome
 
