@@ -18,7 +18,6 @@ from app.solver.engines.kube_scheduler.filters import (
     Status,
     Statuses,
     fits,
-    in_vain,
     statuses_of,
 )
 from app.solver.engines.kube_scheduler.importance import Attempt, is_vain
@@ -26,10 +25,12 @@ from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
 from app.solver.engines.kube_scheduler.victims import (
     Candidate,
     DryRun,
+    Offers,
     Violation,
     by_budgets,
     by_importance,
     dry_run,
+    in_vain,
     units_of,
 )
 from app.solver.engines.kube_scheduler.world import World, per_node
@@ -62,7 +63,12 @@ def best(world: World, pod: Pod, nodes: Ints) -> int:
     if world.friends:
         totals = totals + _affinity(world, pod, nodes)
     alike: list[int] = (totals == totals.max()).nonzero()[0].tolist()
-    return int(nodes[min(alike, key=lambda i: f"{i + 1:b}") if alike[0] else 0])
+    return int(nodes[_root(alike)])
+
+
+def _root(alike: list[int]) -> int:
+    """The first in preorder."""
+    return min(alike, key=lambda i: f"{i + 1:b}") if alike[0] else 0
 
 
 class _Resources:
@@ -213,7 +219,7 @@ class Chance:
 
 _MOST_IN_VAIN = 1024
 """Of so many kinds of pods is it kept that they wait."""
-_MANY = 64
+MANY = 64
 """So many nodes are looked at again all together sooner than one by one."""
 
 
@@ -225,6 +231,8 @@ def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
         return None
     known = world.state.vain.get(of.alike)
     alone = of.kind is not None and not world.anti
+    if alone and not claimed and (offers := _offers(world, of)) is not None:
+        return _offered(world, of, offers, chance)
     if alone and not claimed and _goes_on(world, of, known):
         return None
     if alone and claimed:
@@ -239,6 +247,36 @@ def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
     return None
 
 
+def _offers(world: World, of: Attempt) -> Offers | None:
+    """None: more than these counts, or that is not kept."""
+    if world.offers is None or world.friends or of.ask.nominated_node is not None:
+        return None
+    offers = world.offers.get(of.alike)
+    if not isinstance(offers, Offers):
+        if len(world.offers) >= _MOST_IN_VAIN:
+            world.offers.clear()
+        offers = world.offers[of.alike] = Offers(of.pods[0], len(world.sites), _Resources(of.pods[0]))
+    return offers
+
+
+def _offered(world: World, of: Attempt, offers: Offers, chance: Chance) -> Outcome | None:
+    """See ``attempt_unseen``, of one that is nominated nowhere, where all nodes are looked at."""
+    pod = of.pods[0]
+    higher = world.vain.get(of.kind)
+    if higher is None or higher[0] is not world.stamps or higher[1] < pod.priority:
+        offers.follow(world, pod)
+        nodes, scores = offers.fitting(world)
+        if nodes:
+            most = max(scores)
+            node = nodes[_root([i for i, score in enumerate(scores) if score == most])]
+            return Outcome("admit", "fits", "", placed=[(pod, node)])
+        loss = None if of.ask.preemption_policy == "Never" else offers.least(world, pod, chance.now)
+        if loss is not None:
+            return Outcome("preempt", "preempt", "", placed=[(pod, loss[0])], victims=loss[1])
+    _wait(world, of)
+    return None
+
+
 def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
     """Whether a pod waits as one like it did, since the nodes that have changed then would not even have room for it
     without all that is less important. That is less, and claims count for more, the lower its priority is.
@@ -249,7 +287,7 @@ def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
         if known is None:
             return False
         changed: list[int] = (known != stamps).nonzero()[0].tolist()
-        if len(changed) > _MANY or not all(in_vain(pod, world.sites[node], world) for node in changed):
+        if len(changed) > MANY or not all(in_vain(pod, world.sites[node], world) for node in changed):
             return False
     _wait(world, of)
     return True

@@ -28,7 +28,7 @@ from app.solver.engines.kube_scheduler.answer import (
     sampled,
     shares,
 )
-from app.solver.engines.kube_scheduler.attempt import Chance, Outcome, attempt, attempt_unseen
+from app.solver.engines.kube_scheduler.attempt import MANY, Chance, Outcome, attempt, attempt_unseen
 from app.solver.engines.kube_scheduler.importance import Attempt, Queue, attempts_of
 from app.solver.engines.kube_scheduler.pods import Pod
 from app.solver.engines.kube_scheduler.victims import ranks
@@ -64,6 +64,9 @@ class Ahead(AnyAhead[CompiledState]):
         self._state = State(nodes=nodes, disruption_budgets=budgets)
         self._reservations: list[Reservation] | None = None
         self._moved: dict[str, Workload | None] = {}
+        settings, count = loaded.configuration.settings, len(loaded.machines)
+        all_of_them = settings.min_candidate_nodes_absolute >= count or settings.min_candidate_nodes_percentage == 100
+        self._offers: dict[object, object] | None = {} if all_of_them and count <= MANY and not loaded.soft else None
 
     def moved(self, name: str, after: Workload | None) -> bool:
         """See ``app.solver.rounds.Ahead``."""
@@ -74,8 +77,13 @@ class Ahead(AnyAhead[CompiledState]):
         """Whether something of this name does, as of the last state."""
         return name in self._loaded.pods.by_workload
 
-    def now(self, reservations: list[Reservation]) -> CompiledState:
-        """The state of now, with these ``reservations``."""
+    def world(self, reservations: list[Reservation]) -> World:
+        """Of now, with these ``reservations``."""
+        world = World(self._now(reservations))
+        world.offers = self._offers
+        return world
+
+    def _now(self, reservations: list[Reservation]) -> CompiledState:
         rest = self._reservations is None or reservations != self._reservations
         if self._moved or rest:
             moved = [(self.runs(name), name, workload) for name, workload in self._moved.items()]
@@ -149,10 +157,10 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Round | None:
         if not isinstance(ahead, Ahead) or self._reserved is None or self._queue is None:
             return None
-        state = ahead.now(self._reserved)
+        world = ahead.world(self._reserved)
+        state = world.state
         self._follow(self._queue, state, ahead.runs)
         cleared: list[dict[str, str]] = []
-        world = World(state)
         outcomes = _unseen(world, self._queue.walk(world), Chance(now), cleared)
         question = Question(now, [ask for ask, _ in outcomes.values()], "cycle", _NO_OPTIONS)
         result = Result(decisions=[], notes=_notes(cleared), plan=plan_for(state, outcomes.values()))

@@ -352,7 +352,7 @@ class _Alone:
 
 
 def _unsuited(pod: Pod, site: Site) -> Status | None:
-    return _of_the_node(pod, site.machine) or _ports(pod, site)
+    return of_the_node(pod, site.machine) or _ports(pod, site)
 
 
 N = TypeVar("N", int, Ints)
@@ -391,28 +391,6 @@ def _rooms(resource: str, world: World) -> Ints:
     most = [site.machine.capacity.get(resource, 0) for site in world.sites]
     used = [site.used.get(resource, 0) for site in world.sites]
     return numbers_of([[of - by for of, by in zip(most, used, strict=True)], most])
-
-
-def in_vain(pod: Pod, site: Site, world: World) -> bool:
-    """Whether a node that only suits and has room, or doesn't, has none even without all that is less important."""
-    machine, priority, requests = site.machine, pod.priority, pod.requests
-    if _of_the_node(pod, machine) is not None:
-        return True
-    lower = [other.requests for other in site.pods if other.effective_priority < priority]
-    held = [other.requests for _, other in world.nominated.get(machine.index, ()) if other.priority >= priority]
-    if machine.most is not None and machine.most - site.count + len(lower) - len(held) < 1:
-        return True
-    used, capacity = site.used, machine.capacity
-    for name, amount in requests.items():
-        if amount > 0:
-            free = capacity.get(name, 0) - used.get(name, 0)
-            for other in lower:
-                free += other.get(name, 0)
-            for other in held:
-                free -= other.get(name, 0)
-            if amount > free:
-                return True
-    return False
 
 
 def fits(cycle: Cycle, site: Site, world: World) -> Status | None:
@@ -457,7 +435,8 @@ def _selected(pod: Pod, machine: Machine) -> bool:
     )
 
 
-def _of_the_node(pod: Pod, machine: Machine) -> Status | None:
+def of_the_node(pod: Pod, machine: Machine) -> Status | None:
+    """Why a node can't take the pod whatever is on it."""
     node, task = machine.node, pod.task
     if pod.required_node is not None and pod.required_node != node.name:
         return Status("required-node", f"it requires {pod.required_node}", final=True)

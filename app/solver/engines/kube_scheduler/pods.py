@@ -248,11 +248,12 @@ class Site:
     node; whoever supposes something else takes a copy. What it holds is replaced, never changed in place, so that
     copies share it. ``loads``: what its score is made of, once somebody has asked."""
 
-    __slots__ = ("_pods", "loads", "machine", "ports", "used")
+    __slots__ = ("_lowest", "_pods", "loads", "machine", "ports", "used")
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.used, self.ports = machine, machine.used, machine.ports
         self._pods: tuple[Pod, ...] | None = None
+        self._lowest: int | None = None
         self.loads: tuple[int, ...] | None = None
 
     @property
@@ -271,19 +272,26 @@ class Site:
     def copy(self) -> "Site":
         twin = Site.__new__(Site)
         twin.machine, twin.used, twin._pods, twin.ports = self.machine, self.used, self._pods, self.ports
-        twin.loads = self.loads
+        twin.loads, twin._lowest = self.loads, self._lowest
         return twin
 
+    def less_important(self, priority: int) -> list[Unit] | None:
+        """See ``Machine``. None too: pods have left, or pods that have come count among these."""
+        known = self._pods is None or (self._lowest is not None and self._lowest >= priority)
+        return self.machine.less_important(priority) if known else None
+
     def add(self, pod: Pod) -> None:
-        used = self.used
+        used, priority = self.used, pod.effective_priority
         self.used = used | {resource: used.get(resource, 0) + amount for resource, amount in pod.requests.items()}
+        if self._pods is None or self._lowest is not None:
+            self._lowest = priority if self._lowest is None else min(priority, self._lowest)
         self._pods, self.loads = (*self.pods, pod), None
         self.ports |= frozenset(pod.ports)
 
     def remove(self, pod: Pod) -> None:
         """Ports are a set in the origin: one of two pods with the same port frees it."""
         used, pods = self.used, self.pods
-        place = pods.index(pod)
+        place, self._lowest = pods.index(pod), None
         self.used = used | {resource: used[resource] - amount for resource, amount in pod.requests.items()}
         self._pods, self.loads = pods[:place] + pods[place + 1 :], None
         self.ports -= frozenset(pod.ports)
@@ -431,24 +439,15 @@ class Running:
         owner, task = self._owners[place], self._tasks[place]
         namespace, state = owner.queue, task.state
         pod = self._all[place] = Pod(
-            owner.id,
-            task.name,
-            namespace,
-            owner.priority if task.priority is None else task.priority,
-            task,
-            self.shapes[self.numbers[place]],
-            task.labels or NO_LABELS,
+            owner.id, task.name, namespace, owner.priority if task.priority is None else task.priority, task,
+            self.shapes[self.numbers[place]], task.labels or NO_LABELS,
             _ports(task.host_ports) if task.host_ports else (),
             terms_of(task.pod_affinity, namespace) if task.pod_affinity else (),
             terms_of(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
             task.started_at or owner.started_at,
-            state != "running" and state in ("preempted", "releasing", "stuck_in_releasing"),
-            state == "preempted",
-            self.nodes[place],
-            task.required_node,
-            self._groups.get(owner.id),
-            self._first + place,
-        )
+            state != "running" and state in ("preempted", "releasing", "stuck_in_releasing"), state == "preempted",
+            self.nodes[place], task.required_node, self._groups.get(owner.id), self._first + place,
+        )  # fmt: skip
         return pod
 
 

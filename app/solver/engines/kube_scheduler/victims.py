@@ -6,14 +6,16 @@ Source: ``framework/plugins/defaultpreemption`` (SelectVictimsOnNode) and ``fram
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from app.solver.engine import Loss
-from app.solver.engines.kube_scheduler.filters import Cycle, fits, nominated
+from app.solver.engines.kube_scheduler.filters import Cycle, fits, nominated, of_the_node
 from app.solver.engines.kube_scheduler.importance import ALONE, NOBODY, go_sorted, search_of
 from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
 from app.solver.engines.kube_scheduler.world import Budget, CompiledState, World
+from app.solver.model.state import Node
 from app.solver.question import safe_point
 
 _OFFSET = 2**31
@@ -152,18 +154,29 @@ class _Room:
         for other in held:
             self._free = [free - other.requests.get(name, 0) for name, free in zip(wanted, self._free, strict=True)]
 
+    @property
+    def suffices(self) -> bool:
+        """Whether the pod has room."""
+        return self._places >= 0 and min(self._free, default=0) >= 0
+
     def emptied(self, now: int) -> list[Unit] | None:
         """See ``_Trial``."""
         site, priority = self._site, self._priority
-        machine = site.machine
-        units = machine.less_important(priority) if site.pods is machine.pods else None
-        if units is None:
-            units = by_importance(units_of(site.pods, now, priority))
-        here = [pod.requests for unit in units for pod in unit.pods if pod.node == machine.index]
+        ranked = site.machine.less_important(priority) if site.pods is site.machine.pods else None
+        if ranked is not None:
+            lower = [pod.requests for unit in ranked for pod in unit.pods]
+        else:
+            lower = [pod.requests for pod in site.pods if pod.effective_priority < priority]
+        self.without(lower)
+        if not lower or not self.suffices:
+            return None
+        return by_importance(units_of(site.pods, now, priority)) if ranked is None else ranked
+
+    def without(self, gone: Sequence[Mapping[str, int]]) -> None:
+        """Pods that request these leave."""
         for i, name in enumerate(self._wanted):
-            self._free[i] += sum([requests.get(name, 0) for requests in here])
-        self._places += len(here)
-        return units if units and self._places >= 0 and min(self._free, default=0) >= 0 else None
+            self._free[i] += sum([requests.get(name, 0) for requests in gone])
+        self._places += len(gone)
 
     def reprieves(self, units: Sequence[Unit]) -> list[bool]:
         """See ``_Trial``."""
@@ -183,6 +196,27 @@ class _Room:
         return stayed
 
 
+def _wanted(pod: Pod) -> dict[str, int]:
+    return {resource: amount for resource, amount in pod.requests.items() if amount > 0}
+
+
+def _room_of(pod: Pod, site: Site, wanted: Mapping[str, int], world: World) -> _Room:
+    """Of a pod that is nominated nowhere."""
+    nominees = world.nominated.get(site.machine.index)
+    held = [other for _, other in nominees if other.priority >= pod.priority] if nominees else ()
+    return _Room(pod, site, wanted, held)
+
+
+def in_vain(pod: Pod, site: Site, world: World) -> bool:
+    """Whether a node that only suits and has room, or doesn't, has none even without all that is less important. The
+    pod is nominated nowhere."""
+    if of_the_node(pod, site.machine) is not None:
+        return True
+    room = _room_of(pod, site, _wanted(pod), world)
+    room.without([other.requests for other in site.pods if other.effective_priority < pod.priority])
+    return not room.suffices
+
+
 class _Looks:
     """What each node would lose for one pod. Where nothing but what is free can stand in the way, that hangs on the
     pod's shape and priority alone, if pods there have one order whatever the moment: then it is kept, or looked up on
@@ -192,7 +226,7 @@ class _Looks:
         pod, state = cycle.pod, world.state
         self._world, self._cycle, self._now = world, cycle, now
         self._plain = not (cycle.spreads or cycle.affine or pod.ports)
-        self._wanted = {resource: amount for resource, amount in pod.requests.items() if amount > 0}
+        self._wanted = _wanted(pod)
         self._key = pod.shape, pod.priority, *state.budgets
         self._known = state.dry_runs.of(self._key) if self._plain else {}
         self._candidates: dict[int, Candidate | None] = {}
@@ -259,13 +293,16 @@ class _Looks:
         held = nominated(cycle, site, world) if world.nominated else ()
         dry_runs.singles += not held and (self._search is None or self._search.is_stale(machine))
         candidate = victims_on(world, site, _Room(cycle.pod, site, self._wanted, held), self._now)
-        if site.pods is machine.pods:
-            lasts = machine.less_important(cycle.pod.priority) is not None
-        else:
-            lasts = all(pod.started is not None and (pod.group is None or not pod.group.whole) for pod in site.pods)
-        if lasts:
+        if _lasts(site, cycle.pod.priority):
             dry_runs.keep(self._key, self._known, machine.index, (world.stamps.item(machine.index), candidate))
         return candidate
+
+
+def _lasts(site: Site, priority: int) -> bool:
+    """Whether its pods below ``priority`` have one order whatever the moment."""
+    if site.pods is site.machine.pods:
+        return site.machine.less_important(priority) is not None
+    return all(pod.started is not None and (pod.group is None or not pod.group.whole) for pod in site.pods)
 
 
 def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> Candidate | None:
@@ -292,6 +329,107 @@ def victims_on(world: World, site: Site, trial: "_Trial | _Room", now: int) -> C
         return None
     pods = [pod for unit in victims for pod in unit.pods]
     return Candidate(site, pods, spared, broken)
+
+
+class _Loss(NamedTuple):
+    scores: list[float]
+    node: int
+    victims: list[Pod]
+
+
+def _alike(units: Sequence[Unit]) -> bool:
+    """Whether they request the same."""
+    first = units[0].pods[0].requests
+    return all(unit.pods[0].requests is first for unit in units)
+
+
+class Offers:
+    """What nodes offer pods that are alike and that only room can keep away, in states that follow one another: whether
+    they fit, or else what it would lose. What is known of a node holds until it changes. ``score``: see ``best``;
+    ``_suits``: could take one if everybody left; ``_free``: what would be left beside the pod by resource, and for how
+    many more pods; ``_unknown``: nodes whose loss is not known."""
+
+    def __init__(self, pod: Pod, nodes: int, score: Callable[[Site], tuple[int]]) -> None:
+        self._priority, self._wanted, self._score = pod.priority, _wanted(pod), score
+        self._stamps: Ints = np.zeros(nodes, np.int64)
+        self._nodes: list[Node | None] = [None] * nodes
+        self._suits, self._fits = [False] * nodes, [False] * nodes
+        self._unknown: set[int] = set()
+        self._free: list[tuple[list[int], int]] = [([], 0)] * nodes
+        self._scores: list[int | None] = [None] * nodes
+        self._losses: list[_Loss | None] = [None] * nodes
+
+    def follow(self, world: World, pod: Pod) -> None:
+        """``pod``: one of them, which is nominated nowhere."""
+        stamps, sites, wanted = world.stamps, world.sites, self._wanted.items()
+        changed: list[int] = (self._stamps != stamps).nonzero()[0].tolist()
+        for i in changed:
+            site = sites[i]
+            machine, used = site.machine, site.used
+            capacity = machine.capacity
+            if self._nodes[i] is not machine.node:
+                self._nodes[i] = machine.node
+                enough = all(amount <= capacity.get(name, 0) for name, amount in wanted)
+                self._suits[i] = enough and of_the_node(pod, machine) is None
+            if not self._suits[i]:
+                continue
+            free = [capacity[name] - used.get(name, 0) - amount for name, amount in wanted]
+            places = _MANY if machine.most is None else machine.most - site.count - 1
+            for _, other in world.nominated.get(i, ()):
+                if other.priority >= self._priority:
+                    free = [left - other.requests.get(name, 0) for left, name in zip(free, self._wanted, strict=True)]
+                    places -= 1
+            self._free[i] = free, places
+            self._fits[i] = places >= 0 and (not free or min(free) >= 0)
+            self._scores[i] = None
+            self._unknown.add(i)
+        self._stamps = stamps
+
+    def fitting(self, world: World) -> tuple[list[int], list[int]]:
+        """Nodes that can take a pod, and the score of each."""
+        nodes = [node for node, fits in enumerate(self._fits) if fits]
+        return nodes, [self._scored(world.sites[node]) for node in nodes] if len(nodes) > 1 else [0] * len(nodes)
+
+    def least(self, world: World, pod: Pod, now: int) -> tuple[int, list[Pod]] | None:
+        """The first of the nodes that would lose least, and whom, where none can take a pod as it is; None: nobody's
+        going helps."""
+        unknown, losses = self._unknown, self._losses
+        self._unknown = set[int]()
+        for node in unknown:
+            site = world.sites[node]
+            lower = site.less_important(self._priority)
+            if lower is None:  # that hangs on the moment
+                self._unknown.add(node)
+            candidate: Candidate | None = None
+            if lower and not world.state.budgets and _alike(lower):
+                candidate = self._without(site, lower)
+            elif lower is None or lower:
+                safe_point()
+                candidate = victims_on(world, site, _room_of(pod, site, self._wanted, world), now)
+            scores = [] if candidate is None else [*candidate.scores(0), *candidate.scores(1)]
+            losses[node] = None if candidate is None else _Loss(scores, node, candidate.victims)
+        least = min([loss for loss in losses if loss is not None], default=None)
+        return None if least is None else (least.node, least.victims)
+
+    def _without(self, site: Site, lower: Sequence[Unit]) -> Candidate | None:
+        """See ``victims_on``. Of pods that request the same, the more important stay, as many as have room."""
+        (free, places), count = self._free[site.machine.index], len(lower)
+        stay = min(count, places + count)
+        for beside, name in zip(free, self._wanted, strict=True):
+            amount = lower[0].pods[0].requests.get(name, 0)
+            left = beside + amount * count
+            if left < 0:
+                return None
+            stay = min(stay, left // amount) if amount else stay
+        if stay < 0 or stay == count:
+            return None
+        return Candidate(site, [unit.pods[0] for unit in lower[stay:]])
+
+    def _scored(self, site: Site) -> int:
+        node = site.machine.index
+        if (score := self._scores[node]) is None:
+            (score,) = (self._scores[node],) = self._score(site)
+        return score
 
 
 def by_importance(units: list[Unit]) -> list[Unit]:

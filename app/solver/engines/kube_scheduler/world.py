@@ -369,7 +369,7 @@ class World:
     that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them;
     ``stamps``: see the state; ``anti``: pods there that have required anti-affinity; ``friends``: required affinity;
     ``claimants``: which pods of which asks are nominated; ``waits``, ``vain``: see ``attempt``, the first until
-    something changes."""
+    something changes; ``offers``: by what is alike, see ``Offers``, None: these are not kept."""
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
@@ -380,9 +380,9 @@ class World:
         self.friends = list(state.friends)
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
         self.claimants = {(ask, pod.name) for held in self.nominated.values() for ask, pod in held}
-        self.leaving: set[int] = set()
-        self.waits: dict[object, object] = {}
+        self.leaving, self.waits = set[int](), dict[object, object]()
         self.vain: dict[object, tuple[Ints, int]] = {}
+        self.offers: dict[object, object] | None = None
 
     def copy(self) -> "World":
         twin = World.__new__(World)
@@ -390,7 +390,7 @@ class World:
         twin.friends = list(self.friends)
         twin.nominated, twin.leaving, twin.touched = dict(self.nominated), set(self.leaving), set(self.touched)
         twin.stamps = self.stamps
-        twin.claimants, twin.waits, twin.vain = self.claimants, {}, {}
+        twin.claimants, twin.waits, twin.vain, twin.offers = self.claimants, {}, {}, None
         for node in self.touched:
             twin.sites[node] = self.sites[node].copy()
         return twin
