@@ -204,7 +204,7 @@ def test_an_element_alone_stands_as_all_at_once_do(rows: list[Any]) -> None:
     usage, demand, fair = (np.array([row[k] for row in rows]) for k in range(3))
     tolerance = np.array([row[3] for row in rows])
     closed = fair_shares.blocked(fair, demand)
-    below = [ahead.is_below(*row) for row in rows]
+    below = [kinds.is_below(*row) for row in rows]
     assert below == fair_shares.pools_lacking(usage, demand, fair, tolerance).tolist()
     dues = [kinds.Due(u, d, f, tuple(c), below=False) for (u, d, f, _), c in zip(rows, closed.tolist(), strict=True)]
     assert [ahead.satisfaction(due.usage, due) for due in dues] == fair_shares.local_satisfaction(
@@ -214,7 +214,7 @@ def test_an_element_alone_stands_as_all_at_once_do(rows: list[Any]) -> None:
     for i, (u, d, f, given_) in enumerate(rows):
         alike = kinds.Alike(0, 1.0, (0, 0), np.array((u, d, (9.0, 9.0))))
         alike.curve = ((0.0, f),)
-        if (due := ahead.due_to(alike, 1.0, given_)) is not None:
+        if (due := kinds.due_to(alike, 1.0, given_)) is not None:
             found[i] = due
     known = [*found]
     lacks = fair_shares.lacking(usage[known], demand[known], fair[known], tolerance[known]).tolist()

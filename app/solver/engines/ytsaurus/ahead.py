@@ -17,10 +17,7 @@ from msgspec.structs import replace
 
 from app.solver import rounds
 from app.solver.engines.ytsaurus.fair_shares import (
-    EPSILON,
     INFINITE,
-    ROUNDING,
-    SATISFIABLE,
     leaves_room,
     limit_shares,
     plain_tree,
@@ -28,8 +25,9 @@ from app.solver.engines.ytsaurus.fair_shares import (
     shares_of,
 )
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
-from app.solver.engines.ytsaurus.kinds import HARDLY, Alike, Due, Kind, Kinds, Operation, Shares, grouped, value_at
+from app.solver.engines.ytsaurus.kinds import Due, Line, Need, Operation
 from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
+from app.solver.engines.ytsaurus.polyline import EPSILON
 from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
 from app.solver.engines.ytsaurus.situation import (
     SLACK,
@@ -60,112 +58,112 @@ class Plain(NamedTuple):
     wakes: list[int]
 
 
-_MOST_DUE = 32
-"""Suggestions to a kind that are remembered."""
-Scales = dict[tuple[int, float], float]
+class _Own:
+    """What an operation that is not as the others of its line has of its own: ``tasks`` that wait, ``usage``: steps,
+    None while that is as it was; ``satisfaction`` with these, once that is worked out."""
 
+    __slots__ = ("satisfaction", "tasks", "usage")
 
-class Part:
-    """Operations of a pool, until one of them is another: how many of each kind; ``wanted``: steps, together."""
-
-    __slots__ = ("_fit", "_of", "counts", "fits", "pool", "wanted", "weights")
-
-    def __init__(self, pool: int, counts: dict[Alike, int]) -> None:
-        self.pool, self.counts = pool, counts
-        self.wanted = [sum(column) for column in zip(*[
-            [count * steps for steps in kind.wanted] for kind, count in counts.items()
-        ], strict=True)]  # fmt: skip
-        self.fits = all([kind.fits for kind in counts])  # noqa: C419
-        self.weights = frozenset([(pool, kind.weight) for kind in counts])
-        self._of: Kinds | None = None
-        self._fit: float | None = None
-
-    def grouped(self, scale: Scales) -> Kinds:
-        """Those that take alike are one. ``scale``: always the same for the weights there are."""
-        if self._of is None:
-            self._of = grouped([Kind(kind.curve, scale[self.pool, kind.weight], n) for kind, n in self.counts.items()])
-        return self._of
-
-    def is_due(self, fit: float, scale: Scales, tolerance: float) -> bool:
-        """Whether it is sure what is due to each where the pool's fit factor is this; that is so ``now``."""
-        if self._fit == fit:
-            return True
-        self._fit = None
-        for kind in self.counts:
-            part = min(fit / scale[self.pool, kind.weight], 1.0, kind.curve[-1][0])  # more makes no difference
-            due = kind.due.get(part) or due_to(kind, part, tolerance)
-            if due is None:
-                return False
-            if len(kind.due) >= _MOST_DUE:
-                kind.due.clear()
-            kind.now = kind.due[part] = due
-        self._fit = fit
-        return True
+    def __init__(self, tasks: Iterable[tuple[Task, Need]]) -> None:
+        self.tasks = [*tasks]
+        self.usage: Need | None = None
+        self.satisfaction: float | None = None
 
 
 class Heartbeats:
-    """What heartbeats start, one after another: ``starts``: ask, task and row of the node; ``wanting``: tasks that wait
-    still, by place in ``everybody``; ``needs``: of all of them."""
+    """What heartbeats start, one after another: ``starts``: ask, task and row of the node; ``waiting``: how many tasks
+    wait still; ``needs``: of all that waited. Of each line the first is looked at; those of whom something has started
+    or gone are ``_apart``."""
 
-    def __init__(self, everybody: list[Operation], due: list[Due], left: Ints, total: list[float]) -> None:
+    def __init__(self, lines: Sequence[Line], needs: Iterable[Need], left: Ints, total: list[float]) -> None:
         """``left``: by pool, its place in a depth-first walk."""
-        self.everybody, self._due, self._left, self._total = everybody, due, left, total
-        self.wanting = {i: list(op.tasks) for i, op in enumerate(everybody) if op.tasks}
-        self.needs = dict.fromkeys([need for i in self.wanting for need in everybody[i].needs])
+        self._lines, self._needs, self._left, self._total = lines, [*needs], left, total
+        self.waiting = sum([len(op.tasks) for line in lines for _, op in line.members])
         self.starts: list[tuple[Ask, Task, int]] = []
-        self._given: dict[int, tuple[int, ...]] = {}
-        self._now = {i: of for i in self.wanting if (of := due[i].satisfaction) is not None}
+        self._apart: dict[Operation, _Own] = {}
+        self._passed: dict[Line, int] = {}
 
     def start(
-        self, node: int, free: list[int], among: Iterable[int] | None = None, own: Mapping[int, list[int]] | None = None
-    ) -> tuple[int, tuple[int, ...]] | None:
-        """The least satisfied operation (``among`` these) of which something fits ``free`` starts that: its place, and
-        what it needs. ``own``: what of ``free`` is nothing to an operation itself."""
-        fits = [need for need in self.needs if all([n <= f for n, f in zip(need, free, strict=True)])]  # noqa: C419
+        self,
+        node: int,
+        free: list[int],
+        among: Sequence[Line] | None = None,
+        own: Mapping[Operation, list[int]] | None = None,
+    ) -> tuple[Operation, Need] | None:
+        """The least satisfied operation (``among`` these) of which something fits ``free`` starts that: it, and what
+        it needs. ``own``: what of ``free`` is nothing to an operation itself."""
+        fits = [need for need in self._needs if all([n <= f for n, f in zip(need, free, strict=True)])]  # noqa: C419
         if not fits:
             return None
-        wanting = self.wanting if among is None else [i for i in among if i in self.wanting]
-        able = list(wanting)
-        if own or len(fits) < len(self.needs):
-            able = [i for i in wanting if self._first(i, fits, free, own) is not None]
+        for op in own or ():
+            self._of(op)
+        lines = self._lines if among is None else among
+        every = len(fits) == len(self._needs)
+        able = [
+            (op, line.due) for line in lines
+            if (every or not {*fits}.isdisjoint(line.needs)) and (op := self._first(line)) is not None
+        ]  # fmt: skip
+        for op, of in self._apart.items():
+            line = op.line if of.tasks else None
+            if line is not None and line in lines and self._task(op, fits, free, own) is not None:
+                able.append((op, line.due))
         if not able:
             return None
-        i = able[0] if len(able) == 1 else self._least_satisfied(able)
-        tasks = self.wanting[i]
-        task, need = tasks.pop(self._first(i, fits, free, own) or 0)
-        if not tasks:
-            del self.wanting[i]
-        self.charge(i, need)
-        if (ask := self.everybody[i].ask) is not None:
-            self.starts.append((ask, task, node))
-        return i, need
+        op = able[0][0] if len(able) == 1 else self._least_satisfied(able)
+        of = self._of(op)
+        task, need = of.tasks.pop(self._task(op, fits, free, own) or 0)
+        self.waiting -= 1
+        self.charge(op, need)
+        if op.ask is not None:
+            self.starts.append((op.ask, task, node))
+        return op, need
 
-    def _first(
-        self, i: int, fits: list[tuple[int, ...]], free: list[int], own: Mapping[int, list[int]] | None
+    def _first(self, line: Line) -> Operation | None:
+        """The first of a line that is as all of it."""
+        members, i = line.members, self._passed.get(line, 0)
+        while i < len(members):
+            if (op := members[i][1]) not in self._apart:
+                return op
+            i = self._passed[line] = i + 1
+        return None
+
+    def _of(self, op: Operation) -> _Own:
+        own = self._apart.get(op)
+        if own is None:
+            own = self._apart[op] = _Own(op.tasks)
+        return own
+
+    def _task(
+        self, op: Operation, fits: list[Need], free: list[int], own: Mapping[Operation, list[int]] | None
     ) -> int | None:
-        """The first task of ``i`` that fits."""
-        for k, (_, need) in enumerate(self.wanting[i]):
-            if need in fits and not (own and i in own and any(map(gt, need, map(sub, free, own[i])))):
+        """The first task of an operation that is apart that fits."""
+        for k, (_, need) in enumerate(self._apart[op].tasks):
+            if need in fits and not (own and op in own and any(map(gt, need, map(sub, free, own[op])))):
                 return k
         return None
 
-    def charge(self, i: int, amounts: Iterable[int]) -> None:
-        """``i`` uses so much more."""
-        self._given[i] = tuple(map(add, self._given.get(i, self.everybody[i].usage), amounts))
-        self._now.pop(i, None)
+    def charge(self, op: Operation, amounts: Iterable[int]) -> None:
+        """It uses so much more."""
+        own = self._of(op)
+        own.usage = tuple(map(add, op.usage if own.usage is None else own.usage, amounts))
+        own.satisfaction = None
 
-    def _least_satisfied(self, able: list[int]) -> int:
+    def _least_satisfied(self, able: list[tuple[Operation, Due]]) -> Operation:
         """Equal ones: first in a depth-first walk."""
-        now, due, given, total = self._now, self._due, self._given, self._total
-        for i in able:
-            if i not in now:
-                if i in given:
-                    now[i] = satisfaction(in_plain_shares(given[i], total), due[i])
-                else:
-                    now[i] = due[i].satisfaction = satisfaction(due[i].usage, due[i])
-        lowest = min([now[i] for i in able]) + EPSILON
-        left, everybody = self._left, self.everybody
-        return min([i for i in able if now[i] <= lowest], key=lambda i: (left[everybody[i].pool], i))
+        now, left = [self._satisfaction(*of) for of in able], self._left
+        lowest = min(now) + EPSILON
+        least = [op for (op, _), of in zip(able, now, strict=True) if of <= lowest]
+        return min(least, key=lambda op: (left[op.pool], op.rank))
+
+    def _satisfaction(self, op: Operation, due: Due) -> float:
+        own = self._apart.get(op)
+        if own is None or own.usage is None:
+            if due.satisfaction is None:
+                due.satisfaction = satisfaction(due.usage, due)
+            return due.satisfaction
+        if own.satisfaction is None:
+            own.satisfaction = satisfaction(in_plain_shares(own.usage, self._total), due)
+        return own.satisfaction
 
 
 Take = Callable[[Heartbeats, int, list[int]], None]
@@ -292,10 +290,16 @@ class Ahead(rounds.Ahead[CompiledState]):
         operations = self._operations_now(everybody, standings, now, wakes)
         if operations is None or any(level == AGGRESSIVE for level, _ in pools):
             return None
-        wanted = shares_of(self._cluster, np.array([operation.wanted for operation in everybody], float))
+        wanted: list[list[float]] = shares_of(self._cluster, np.array([op.wanted for op in everybody], float)).tolist()
         nothing, closed = (0.0,) * self._width, (True,) * self._width
-        due = [Due(nothing, of, of, closed, below=True) for of in map(tuple, wanted.tolist())]
-        starts = self._started(everybody, due)
+        lines: list[Line] = []
+        for i, (operation, of) in enumerate(zip(everybody, map(tuple, wanted), strict=True)):
+            due = Due(nothing, of, of, closed, below=True)
+            line = operation.line = Line(operation.pool, [*operation.needs], 0, due)
+            operation.rank = i, ""
+            line.members.append((operation.rank, operation))
+            lines.append(line)
+        starts = self._started(lines, dict.fromkeys([need for line in lines for need in line.needs]))
         if len(starts) < sum([len(operation.tasks) for operation in everybody]):
             return None
         self._pools_stand(pools)
@@ -380,24 +384,26 @@ class Ahead(rounds.Ahead[CompiledState]):
         return out
 
     def _started(
-        self, everybody: list[Operation], due: list[Due], take: "tuple[Flags, Take] | None" = None
+        self, lines: list[Line], needs: Iterable[Need], take: "tuple[Flags, Take] | None" = None
     ) -> list[tuple[Ask, Task, int]]:
-        """What each heartbeat starts, in the order of nodes. ``take``: which nodes may preempt, and what does so."""
-        wanting = [op for op in everybody if op.tasks]
-        fitting = [self._fitting(need) for need in dict.fromkeys([need for op in wanting for need in op.needs])]
+        """What each heartbeat starts, in the order of nodes. ``needs``: of all that waits; ``take``: which nodes may
+        preempt, and what does so."""
+        needs = [*needs]
+        fitting = [self._fitting(need) for need in needs]
         loud: Flags = np.logical_or.reduce(fitting if take is None else [take[0], *fitting])
         if not loud.any():
             return []
-        if take is None and len(wanting) == 1 and len(wanting[0].tasks) == 1 and (ask := wanting[0].ask) is not None:
-            return [(ask, wanting[0].tasks[0][0], int(loud.argmax()))]
-        beats = Heartbeats(everybody, due, self._columns.left, self._cluster.total.tolist())
+        first = lines[0].members[0][1]
+        if take is None and len(lines) == len(lines[0].members) == len(first.tasks) == 1 and first.ask is not None:
+            return [(first.ask, first.tasks[0][0], int(loud.argmax()))]
+        beats = Heartbeats(lines, needs, self._columns.left, self._cluster.total.tolist())
         for node in np.flatnonzero(loud).tolist():
             free: list[int] = self._free[:, node].tolist()
             while (started := beats.start(node, free)) is not None:
                 free = list(map(sub, free, started[1]))
             if take is not None and take[0][node]:
                 take[1](beats, node, free)
-            if not beats.wanting:
+            if not beats.waiting:
                 break
         return beats.starts
 
@@ -447,24 +453,6 @@ class Ahead(rounds.Ahead[CompiledState]):
                 vector = None
             self._vectors[key] = vector
         return self._vectors[key]
-
-
-def is_below(usage: Shares, demand: Shares, fair: Shares, given: float) -> bool:
-    """``fair_shares.lacking`` of one element, ``given`` the part of its fair share that is enough."""
-    closed = [f >= d - EPSILON for f, d in zip(fair, demand, strict=True)]
-    larger = [min(f * given, d) > u + EPSILON for f, d, u in zip(fair, demand, usage, strict=True)]
-    return any(larger) if all(closed) else all([more or c for more, c in zip(larger, closed, strict=True)])  # noqa: C419
-
-
-def due_to(kind: Alike, part: float, tolerance: float) -> Due | None:
-    """What is due to a kind that is suggested so much; None: the last bits may decide."""
-    usage, demand, fair = kind.usage, kind.demand, value_at(kind.curve, part)
-    lacks = [d - f - SATISFIABLE for d, f in zip(demand, fair, strict=True)]
-    if (part < HARDLY and any(demand)) or any([abs(lack) < ROUNDING for lack in lacks]):  # noqa: C419
-        return None
-    given = 1.0 if all([f + SATISFIABLE >= d for f, d in zip(fair, demand, strict=True)]) else tolerance  # noqa: C419
-    closed = tuple([f >= d - EPSILON for f, d in zip(fair, demand, strict=True)])
-    return Due(usage, demand, fair, closed, is_below(usage, demand, fair, given))
 
 
 def satisfaction(usage: Sequence[float], due: Due) -> float:

@@ -5,32 +5,41 @@ worked out by. Then each heartbeat starts what fits its node, the least satisfie
 who starve may take. Where something runs or is asked for that makes rounds others, the round is asked.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from operator import add, attrgetter, is_, neg, sub
+from functools import partial
+from operator import add, attrgetter, neg, sub
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, Part, Scales, is_below, moved_on
-from app.solver.engines.ytsaurus.fair_shares import (
-    leaves_room,
-    plain_tree,
-    shares_of,
-)
+from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, moved_on
+from app.solver.engines.ytsaurus.fair_shares import leaves_room, plain_tree, shares_of
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
-from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, REASONS, backoffs_over, taken_of
+from app.solver.engines.ytsaurus.heartbeat import (
+    MOST_STARTS,
+    REASONS,
+    backoffs_over,
+    list_again,
+    list_victims,
+    taken_of,
+)
 from app.solver.engines.ytsaurus.kinds import (
     MOST_KINDS,
     NOWHERE,
     UNKNOWN,
-    Alike,
+    Alikes,
     Allocation,
+    Counts,
     Due,
     Known,
+    Line,
     Operation,
+    Scaling,
+    Victim,
     by_kinds,
+    emptied_by,
+    is_below,
 )
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
@@ -42,7 +51,6 @@ from app.solver.engines.ytsaurus.operations import (
     all_of,
     standing,
 )
-from app.solver.engines.ytsaurus.pool_curves import scales
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
@@ -56,18 +64,17 @@ from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.base import micros
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.state import Ask, Node, Task, Workload
-from app.solver.rounds import Turn
+from app.solver.rounds import Turn, Wakes
 
 MOST_CROWDED = 500
 """Operations that are looked at one by one in every round."""
-_MOST_ALIKE, _MOST_SCALES = 1024, 64
-"""Kinds that are remembered, and sets of weights."""
 
 
 class Foreseen(NamedTuple):
     """What a round comes to. ``starts``: ask, task and row of the node, in order; ``evictions``: in order; ``heard``:
-    how many nodes; ``standings``: of all operations below their fair share, ``differs``: whether something in the state
-    stands otherwise; ``changes_at``, ``starves``: as ``fair_shares.Updated`` has them."""
+    how many nodes; ``standings``: of all operations below their fair share, which follow the next round;
+    ``differs``: whether somebody stands otherwise than before; ``changes_at``, ``starves``: as ``fair_shares.Updated``
+    has them."""
 
     starts: list[tuple[Ask, Task, int]]
     evictions: list[PlannedEviction]
@@ -79,39 +86,24 @@ class Foreseen(NamedTuple):
 
 
 class _Stage(NamedTuple):
-    """A preemptive stage: why who is stopped goes, places of those whom it serves and of those it may take from, and
-    the least level of what it takes."""
+    """A preemptive stage: why who is stopped goes, whom it serves, the least level of what it takes, and from which
+    pools."""
 
     reason: Reason
-    who: list[int]
-    of: list[int]
+    who: list[Line]
     least: int
-
-
-class _Scene:
-    """What a round looks at, until something runs, ends or is asked for: ``everybody``: who runs, in the order of the
-    state, and who else asks; ``due``: to each; ``pools_below``: by pool, whether it is below its fair share;
-    ``wanted``: how many tasks wait; ``starts``: what nodes start, once that is worked out."""
-
-    __slots__ = ("asks", "due", "everybody", "pools_below", "starts", "wanted")
-
-    def __init__(
-        self, asks: Sequence[Ask], everybody: list[Operation], due: list[Due], pools_below: list[bool]
-    ) -> None:
-        self.asks, self.everybody, self.due, self.pools_below = asks, everybody, due, pools_below
-        self.wanted = sum([len(operation.tasks) for operation in everybody])
-        self.starts: list[tuple[Ask, Task, int]] | None = None
-
-    def is_of(self, asks: Sequence[Ask]) -> bool:
-        """Whether these are the asks."""
-        return len(asks) == len(self.asks) and all(map(is_, asks, self.asks))
+    pools: list[bool]
 
 
 class Crowd(Ahead):
     """See ``rounds.Ahead``. ``_operations``: those that run, in the order of the state; ``_gone``: those of them that
-    are no more once the next round begins; ``_waiting``: those of which nothing runs, as of the last round;
-    ``_carry``: those that stand otherwise than the state knows; ``_kinds``, ``_scaled``: what is known of kinds;
-    ``_occupied``: steps that are on their way out, by node and resource."""
+    are no more once the next round begins; ``_carry``: those that stand otherwise than the state knows; ``_kinds``:
+    those there have been; ``_occupied``: steps that are on their way out, by node and resource.
+
+    ``_counts``: of those that are ``_present``; ``_dirty``: others than counted; ``_unclear``: whose asks can't be
+    told; ``_below``: how those below their fair share stand; ``_pending``: who may stand otherwise; ``_wakes``: when
+    time alone changes that; ``_stale``: of whom other allocations may be taken than ``_open``, who have some;
+    ``_lacking``, ``_starts``: as of the last round, while nobody is dirty."""
 
     @staticmethod
     def of(cluster: CompiledState) -> "Crowd | None":
@@ -130,7 +122,7 @@ class Crowd(Ahead):
         if granted is None:
             return None
         crowd._floors = granted[1].strong.tolist()
-        crowd._weights = granted[2]
+        crowd._scaling = Scaling(granted[2], config.columns.parent)
         return crowd if all(crowd.moved(workload.id, workload) for workload in cluster.state.workloads) else None
 
     def __init__(self, cluster: CompiledState) -> None:
@@ -138,20 +130,22 @@ class Crowd(Ahead):
         self._operations: dict[str, Operation] = {}
         self._gone: set[str] = set()
         self._carry: set[str] = set()
-        self._asking: set[str] = set()
         self._occupied: dict[tuple[str, str], int] = {}
-        self._waiting: dict[str, Operation] = {}
-        self._kinds: dict[tuple[int, float, tuple[int, ...], tuple[int, ...]], Alike] = {}
-        self._parts: dict[int, Part] = {}
-        self._scaled: dict[frozenset[frozenset[tuple[int, float]]], tuple[Scales, list[float]]] = {}
+        self._count_again()
+        self._present: dict[str, Operation] = {}
+        self._dirty: dict[str, None] = {}
+        self._below: dict[str, Standing] = {}
+        self._next = 0
+        self._kinds = Alikes(partial(shares_of, cluster), cluster.total)
         self._tolerance: list[float] = self._columns.tolerance.tolist()
         self._floors: list[list[float]] = []
-        self._weights: Floats = np.zeros(0)
+        self._scaling = Scaling(np.ones(self._root + 1), self._columns.parent)
+        self._normal: list[bool] = self._columns.allow_normal.tolist()
+        self._any_pool = [True] * self._root
         self._caps: list[list[float]] = self._limits.tolist()
         self._cpu = [row for name, row in cluster.index.index.items() if name == "cpu"]
         self._known: dict[int, Known] = {}
         self._rests = False
-        self._scene: _Scene | None = None
 
     def moved(self, name: str, after: Workload | None) -> bool:
         operation = None if name in self._gone else self._operations.get(name)
@@ -165,6 +159,9 @@ class Crowd(Ahead):
             return False
         if operation is None:
             operation = Operation(name, self._config.tree.index[after.queue], after, self._width)
+            before = self._operations.get(name)
+            operation.rank = (self._next, "") if before is None else before.rank
+            self._next += 1
             operation.level, operation.since = standing(after.ytsaurus)
             operation.timeouts = self._timeouts(operation.pool, 0.0)
         if not self._runs(operation, after.tasks):
@@ -200,8 +197,8 @@ class Crowd(Ahead):
                     if of.node != NOWHERE:
                         self._free[:, of.node] -= sign * of.usage
             allocations.sort(key=attrgetter("begun"))
-            operation.allocations, operation.kind, operation.taken = allocations, None, UNKNOWN
-            self._scene = None
+            operation.allocations, operation.taken = allocations, UNKNOWN
+            self._dirty[operation.name] = None
         return all(min(self._free[:, of.node].tolist(), default=0) >= 0 for of in fresh if of.node != NOWHERE)
 
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
@@ -224,11 +221,15 @@ class Crowd(Ahead):
         carried = zip(cluster.operations.starvation.tolist(), cluster.operations.since.tolist(), strict=True)
         for operation, (level, since) in zip(self._operations.values(), carried, strict=True):
             operation.level, operation.since = level, since
+        self._below = {}  # all are looked at again
         return True
 
     def _let_go(self) -> None:
         for name in self._gone:
             self._operations.pop(name, None)
+            if (counted := self._present.pop(name, None)) is not None:
+                self._counts.remove(counted)
+            self._dirty[name] = None
         self._gone.clear()
 
     def occupied(self, node: str, amounts: Mapping[str, int], sign: int) -> bool:
@@ -251,132 +252,152 @@ class Crowd(Ahead):
         workload, operation = self._held[name], self._operations[name]
         return replace(workload, ytsaurus=Standing.of(operation.level, operation.since).carried_by(workload.ytsaurus))
 
-    def foreseen(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Foreseen | None:
+    def foreseen(
+        self, waiting: Mapping[str, Ask], changed: dict[str, None], standings: dict[str, Standing], now: int
+    ) -> Foreseen | None:
         """The round of ``now``, as which everybody stands from now on; None: it has to be asked.
 
-        ``standings``: of operations that wait, as the last update left them."""
+        ``changed``: of which asks others may wait than in the last round, emptied here; ``standings``: as the last
+        update left them, those of operations that wait."""
         self._let_go()
+        self._dirty.update(changed)
+        changed.clear()
         if self._occupied or self._exceeded:
             return None
-        scene = self._scene
-        if scene is None or not scene.is_of(asks):
-            everybody = self._everybody(asks)
-            scene = self._scene = None if everybody is None else self._shared(asks, everybody)
-            if scene is None:
-                return None
-        running = len(self._operations)
-        for op in scene.everybody[running:]:
-            op.level, op.since = standings.get(op.name, QUIET).codes
+        differs = standings is not self._below and self._begin_again(waiting, standings)
+        if self._dirty:
+            self._lacking = self._starts = None
+            for name in self._dirty:
+                self._counted(name, waiting.get(name))
+            self._dirty.clear()
+        if self._unclear or not 0 < self._counts.wanted <= MOST_STARTS:
+            return None
+        if self._lacking is None and (below := self._shared()) is not None:
+            self._lacking = below
+        if self._lacking is None:
+            return None
         later: list[int] = []
-        pools = self._pools_now(scene.pools_below, now, later)
-        below, differs = dict[str, Standing](), False
-        for i, (op, due) in enumerate(zip(scene.everybody, scene.due, strict=True)):
-            before = op.level, op.since
-            after = moved_on(before, True, op.timeouts, now, later) if due.below else (0, NEVER)
-            if due.below:
-                below[op.name] = Standing.of(*after)
-            if after != before:
-                op.level, op.since = after
-                if i < running:
-                    self._carry.add(op.name)
-                    differs = True
-        starves = any([op.level for op in scene.everybody]) or any([level for level, _ in pools])  # noqa: C419
-        taking = self._taking(scene, pools, now) if starves else None
-        if scene.starts is None and taking is None:
-            scene.starts = self._started(scene.everybody, scene.due)
-        starts, evictions = (scene.starts or [], []) if taking is None else self._preempted(scene, *taking)
-        changed = self._pools_stand(pools)
-        heard = starts[-1][2] + 1 if len(starts) == scene.wanted else len(self.names)
-        return Foreseen(starts, evictions, heard, below, differs or changed, min(later, default=None), starves)
+        pools = self._pools_now(self._lacking, now, later)
+        for name in self._wakes.passed(now):
+            self._pending[name] = None
+        for name in self._pending:
+            operation = self._present.get(name)
+            differs |= self._ended(name) if operation is None else self._moved_on(operation, now)
+        self._pending.clear()
+        if (wake := self._wakes.first()) is not None:
+            later.append(wake)
+        starves = any([line.level for line in self._counts.lines.values()]) or any([level for level, _ in pools])  # noqa: C419
+        taking = self._taking(pools, now) if starves else None
+        if self._starts is None and taking is None:
+            self._starts = self._started([*self._counts.lines.values()], self._counts.needs)
+        starts, evictions = (self._starts or [], []) if taking is None else self._preempted(*taking)
+        differs |= self._pools_stand(pools)
+        heard = starts[-1][2] + 1 if len(starts) == self._counts.wanted else len(self.names)
+        return Foreseen(starts, evictions, heard, self._below, differs, min(later, default=None), starves)
 
     def tried(self, nodes: int) -> list[int]:
         """When each of the first ``nodes`` tried preemption last."""
         return self._last[:nodes].tolist()
 
-    def _everybody(self, asks: Sequence[Ask]) -> list[Operation] | None:
-        """As a scene has them; None: something asked for makes rounds others."""
-        asking, count = {ask.id for ask in asks}, 0
-        for name in self._asking - asking:
-            if (operation := self._operations.get(name)) is not None and operation.ask is not None:
-                self._asks_for(operation, None)
-        self._asking = asking
-        everybody = list(self._operations.values())
-        waiting: dict[str, Operation] = {}
-        for ask in asks:
-            operation = self._operations.get(ask.id)
-            if operation is None:
-                operation = self._waiting.get(ask.id)
-                if operation is None or operation.ask is not ask:
-                    pool = self._config.tree.index.get(ask.queue)
-                    if pool is None:
-                        return None
-                    operation = Operation(ask.id, pool, ask, self._width)
-                waiting[ask.id] = operation
-                everybody.append(operation)
-            if operation.ask is not ask and not self._asks_for(operation, ask):
-                return None
-            count += len(operation.tasks)
-        self._waiting = waiting
-        return everybody if 0 < count <= MOST_STARTS else None
+    def _count_again(self) -> None:
+        """Nobody is counted."""
+        self._counts = Counts(self._paths, np.zeros_like(self._pool_usage))
+        self._unclear: set[str] = set()
+        self._pending: dict[str, None] = {}
+        self._wakes = Wakes()
+        self._stale: dict[str, Operation] = {}
+        self._open: dict[str, Operation] = {}
+        self._lacking: list[bool] | None = None
+        self._starts: list[tuple[Ask, Task, int]] | None = None
 
-    def _kind(self, operation: Operation) -> Alike:
-        if operation.kind is None:
-            key = operation.pool, operation.weight, operation.usage, operation.wanted
-            operation.kind = self._kinds.get(key)
-            if operation.kind is None:
-                usage, wanted = np.array(operation.usage, float), np.array(operation.wanted, float)
-                steps = np.stack((usage, usage + wanted, self._cluster.total))
-                shares = shares_of(self._cluster, steps)
-                operation.kind = self._kinds[key] = Alike(operation.pool, operation.weight, operation.wanted, shares)
-        return operation.kind
+    def _begin_again(self, waiting: Mapping[str, Ask], standings: Mapping[str, Standing]) -> bool:
+        """An update elsewhere has left these standings; whether one of them is nobody's here."""
+        self._count_again()
+        self._kinds.forget_members()
+        for operation in (*self._operations.values(), *self._present.values()):
+            operation.kind = operation.line = None
+        self._dirty = dict.fromkeys([*self._operations, *self._present, *waiting])
+        self._below = {name: standing for name, standing in standings.items() if name in self._dirty}
+        return len(self._below) < len(standings)
 
-    def _shared(self, asks: Sequence[Ask], everybody: list[Operation]) -> _Scene | None:
-        """None: all demand is due, too many operations differ, or the last bits may decide."""
-        if len(self._kinds) > _MOST_ALIKE:
-            self._kinds.clear()
-            for operation in everybody:
-                operation.kind = None
-        kinds = [operation.kind or self._kind(operation) for operation in everybody]
-        by_pool: dict[int, dict[Alike, int]] = {}
-        for kind, count in Counter(kinds).items():
-            by_pool.setdefault(kind.pool, {})[kind] = count
-        before = self._parts
-        self._parts = parts = {
-            pool: part if (part := before.get(pool)) is not None and part.counts == counts else Part(pool, counts)
-            for pool, counts in by_pool.items()
-        }
-        usage = self._pool_usage
-        wanted = np.zeros_like(usage)
-        for pool, part in parts.items():
-            wanted[self._paths[pool]] += part.wanted
-        shares = shares_of(self._cluster, np.array((usage, usage + wanted), float))
-        if sum(map(len, by_pool.values())) > MOST_KINDS or (
+    def _counted(self, name: str, ask: Ask | None) -> None:
+        """Count who runs or waits by this name as it is now."""
+        before = self._present.pop(name, None)
+        if before is not None:
+            self._counts.remove(before)
+        operation = self._operations.get(name)
+        if operation is None:
+            self._open.pop(name, None)
+            self._stale.pop(name, None)
+            pool = None if ask is None else self._config.tree.index.get(ask.queue)
+            if ask is None or pool is None:
+                (self._unclear.discard if ask is None else self._unclear.add)(name)
+                self._pending[name] = None
+                return
+            operation = before
+            if operation is None or operation.ask is not ask:
+                operation = Operation(name, pool, ask, self._width)
+            operation.level, operation.since = self._below.get(name, QUIET).codes
+        if operation.ask is not ask or name in self._unclear:
+            (self._unclear.discard if self._asks_for(operation, ask) else self._unclear.add)(name)
+        self._present[name] = operation
+        self._counts.add(operation, self._kinds.of(operation))
+        self._pending[name] = None
+        if operation.allocations:
+            self._stale[name] = operation
+
+    def _ended(self, name: str) -> bool:
+        """Whether who neither runs nor waits any more was below its fair share."""
+        self._wakes.set(name, None)
+        return self._below.pop(name, None) is not None
+
+    def _moved_on(self, operation: Operation, now: int) -> bool:
+        """Whether it stands otherwise than before from ``now`` on."""
+        before, name, later = (operation.level, operation.since), operation.name, list[int]()
+        if operation.kind is None or not operation.kind.now.below:
+            after, differs = (0, NEVER), self._below.pop(name, None) is not None
+        else:
+            after = moved_on(before, True, operation.timeouts, now, later)
+            standing = Standing.of(*after)
+            differs = self._below.get(name) != standing
+            self._below[name] = standing
+        self._wakes.set(name, min(later, default=None))
+        if after != before:
+            operation.level, operation.since = after
+            if operation.level != before[0]:
+                self._counts.line_up_again(operation)
+            if name in self._operations:
+                self._carry.add(name)
+                return True
+        return differs
+
+    def _shared(self) -> list[bool] | None:
+        """By pool, whether it is below its fair share, as what is due to each kind is worked out; None: all demand is
+        due, too many operations differ, or the last bits may decide."""
+        parts, usage = self._counts.parts, self._pool_usage
+        shares = shares_of(self._cluster, np.array((usage, usage + self._counts.pool_wanted), float))
+        scale, pool_scale = self._scaling.of(frozenset([part.weights for part in parts.values()]))
+        if sum([len(part.counts) for part in parts.values()]) > MOST_KINDS or (
             all([part.fits for part in parts.values()]) and leaves_room(shares[1], self._limits)  # noqa: C419
         ):
             return None
-        scale, pool_scale = self._scales(frozenset([part.weights for part in parts.values()]))
         of = {pool: part.grouped(scale) for pool, part in parts.items()}
         divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps, self._known)
         if divided is None or not all(
             part.is_due(divided[0][pool], scale, self._tolerance[pool]) for pool, part in parts.items()
         ):
             return None
-        pools_below = list(map(is_below, *shares.tolist(), divided[1], self._tolerance))
-        return _Scene(asks, everybody, [kind.now for kind in kinds], pools_below)
+        for part in parts.values():
+            for kind in part.counts:
+                if kind.stands is not kind.now:
+                    if kind.stands.below != kind.now.below:
+                        self._pending.update(dict.fromkeys(kind.members))
+                    kind.stands = kind.now
+                    self._stale.update({name: op for name, op in kind.members.items() if op.allocations})
+        self._counts.follow_due()
+        return list(map(is_below, *shares.tolist(), divided[1], self._tolerance))
 
-    def _scales(self, weights: frozenset[frozenset[tuple[int, float]]]) -> tuple[Scales, list[float]]:
-        """As ``pool_curves.scales`` has them: by pool and weight of operations, and by pool."""
-        known = self._scaled.get(weights)
-        if known is None:
-            each = sorted(frozenset[tuple[int, float]]().union(*weights))
-            pools, own = np.array([pool for pool, _ in each], np.int64), np.array([weight for _, weight in each])
-            scale, pool_scale = scales(own, pools, self._weights, self._columns.parent)
-            if len(self._scaled) >= _MOST_SCALES:
-                self._scaled.clear()
-            known = self._scaled[weights] = dict(zip(each, scale.tolist(), strict=True)), pool_scale.tolist()
-        return known
-
-    def _taking(self, scene: _Scene, pools: list[tuple[int, int]], now: int) -> "tuple[Flags, list[_Stage]] | None":
+    def _taking(self, pools: list[tuple[int, int]], now: int) -> "tuple[Flags, list[_Stage]] | None":
         """By node whether preemption may be tried there, and its stages; None: nobody who starves may take anything on
         any node."""
         settings = self._config.settings
@@ -385,82 +406,90 @@ class Crowd(Ahead):
         if not ready.any():
             return None
         above: list[int] = handed_down(self._config, np.array([level for level, _ in pools], np.int8)).tolist()
-        starving: dict[int, list[int]] = {NORMAL: [], AGGRESSIVE: []}
-        for i, op in enumerate(scene.everybody):
-            if op.tasks and (priority := max(op.level, above[op.pool])):
-                starving[priority].append(i)
+        starving: dict[int, list[Line]] = {NORMAL: [], AGGRESSIVE: []}
+        for line in self._counts.lines.values():
+            if priority := max(line.level, above[line.pool]):
+                starving[priority].append(line)
         if settings.rules.normal_serves_aggressive:
             starving[NORMAL] = starving[NORMAL] + starving[AGGRESSIVE]
         if not any(starving.values()):
             return None
-        everybody, anybody = scene.everybody, settings.allow_from_starving
-        open_ = [i for i in range(len(self._operations)) if anybody or not everybody[i].level]
-        stale = [
-            (op, due, op.allocations)
-            for i in open_ if (op := everybody[i]).taken[0] is not (due := scene.due[i])
-        ]  # fmt: skip
-        for (op, due, _), of in zip(stale, taken_of(self._cluster, stale), strict=True):
-            op.taken = due, of
-        allowed, stages, may = self._columns.allow_normal, list[_Stage](), False
+        self._follow_levels()
+        stages, may = list[_Stage](), False
         for name in settings.rules.stages:
             normal = name == "preemptive_normal"
             who, least = starving[NORMAL if normal else AGGRESSIVE], PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE
-            of = [i for i in open_ if not normal or allowed[scene.everybody[i].pool]] if who else []
-            stages.append(_Stage(REASONS[name], who, of, least))
-            taken = [a for i in of for a, level in scene.everybody[i].taken[1] if level >= least]
+            stage = _Stage(REASONS[name], who, least, self._normal if normal else self._any_pool)
+            stages.append(stage)
+            taken = [
+                a for op in self._open.values() if who and self._may_lose(op, stage)
+                for a, level in op.taken[1] if level >= least
+            ]  # fmt: skip
             if taken and not may:
                 emptied = self._free.T.copy()
                 np.add.at(emptied, [a.node for a in taken], np.array([a.steps for a in taken]))
-                needs = {need for i in who for need in scene.everybody[i].needs}
+                needs = {need for line in who for need in line.needs}
                 may = any((ready & all_of(np.array(need, np.int64) <= emptied)).any() for need in needs)
         return (ready, stages) if may else None
 
+    def _follow_levels(self) -> None:
+        """Which allocations may be taken of whom, by what is due now."""
+        stale = [
+            (op, due, op.allocations)
+            for op in self._stale.values() if op.kind is not None and op.taken[0] is not (due := op.kind.now)
+        ]  # fmt: skip
+        for (op, due, _), of in zip(stale, taken_of(self._cluster, stale), strict=True):
+            op.taken = due, of
+        for name, op in self._stale.items():
+            if op.taken[1]:
+                self._open[name] = op
+            else:
+                self._open.pop(name, None)
+        self._stale.clear()
+
+    def _may_lose(self, op: Operation, stage: _Stage) -> bool:
+        return stage.pools[op.pool] and (not op.level or self._config.settings.allow_from_starving)
+
     def _preempted(
-        self, scene: _Scene, ready: Flags, stages: "list[_Stage]"
+        self, ready: Flags, stages: "list[_Stage]"
     ) -> tuple[list[tuple[Ask, Task, int]], list[PlannedEviction]]:
         """What heartbeats start, and whom they stop for it."""
-        everybody, trades = scene.everybody, self._config.settings.rules.own_allocations_make_room
+        trades = self._config.settings.rules.own_allocations_make_room
         evictions: list[PlannedEviction] = []
-        left: dict[int, list[Allocation]] = {}
-        taken: dict[int, list[tuple[Allocation, int]]] = {}
+        left: dict[Operation, list[Allocation]] = {}
+        stale: dict[Operation, Due] = {}
+        victims: dict[int, list[Victim]] = {}
+        for op in self._open.values():
+            list_victims(op, op.taken[1], victims)
 
         def take(beats: Heartbeats, node: int, free: list[int]) -> None:
-            if stale := left.keys() - taken.keys():  # those that stay of these move up
-                of = taken_of(self._cluster, [(everybody[i], scene.due[i], left[i]) for i in stale])
-                taken.update(zip(stale, of, strict=True))
+            list_again(self._cluster, stale, left, victims)
+            here = sorted(victims.get(node, ()), reverse=True)
             for stage in stages:
-                order = sorted(
-                    [
-                        (level, level != PREEMPTIBLE and a.has_gap, a.begun, i, k, a)
-                        for i in stage.of for k, (a, level) in enumerate(taken.get(i, everybody[i].taken[1]))
-                        if a.node == node and level >= stage.least
-                    ],
-                    reverse=True,
-                )  # fmt: skip
-                own, emptied = dict[int, list[int]](), free
-                for *_, i, _, a in order:
-                    emptied = list(map(add, emptied, a.steps))
-                    if not trades:
-                        own[i] = list(map(add, own[i], a.steps)) if i in own else [*a.steps]
-                started = beats.start(node, emptied, stage.who, own) if order else None
+                order = [of for of in here if of[0] >= stage.least and self._may_lose(of[-1], stage)]
+                if not (order and stage.who):
+                    continue
+                emptied, own = emptied_by(order, free, trades=trades)
+                started = beats.start(node, emptied, stage.who, own)
                 if started is None:
                     continue
                 taker, need = started
                 free = list(map(sub, free, need))
-                for *_, i, _, a in order:
+                for *_, a, op in order:
                     if min(free) >= 0:
                         return
-                    if trades or i != taker:
+                    if trades or op is not taker:
                         free = list(map(add, free, a.steps))
-                        beats.charge(i, map(neg, a.steps))
-                        left[i] = [other for other in left.get(i, everybody[i].allocations) if other is not a]
-                        taken.pop(i, None)
+                        beats.charge(op, map(neg, a.steps))
+                        left[op] = [other for other in left.get(op, op.allocations) if other is not a]
+                        if op.kind is not None:
+                            stale[op] = op.kind.now
                         evictions.append(
                             PlannedEviction(
-                                workload=everybody[i].name, task=a.task.name, queue=self._held[everybody[i].name].queue,
-                                node=self.names[node], reason=stage.reason, for_ask=everybody[taker].name,
+                                workload=op.name, task=a.task.name, queue=self._held[op.name].queue,
+                                node=self.names[node], reason=stage.reason, for_ask=taker.name,
                             )
                         )  # fmt: skip
                 return
 
-        return self._started(everybody, scene.due, (ready, take)), evictions
+        return self._started([*self._counts.lines.values()], self._counts.needs, (ready, take)), evictions

@@ -8,7 +8,12 @@ no search, no iteration, all pools of one level in a handful of array operations
 
 Rows of ``position``/``value`` arrays are vertices, grouped by owner and in order; a jump is two vertices at one
 position. Values are shares: dimensionless, one column a resource. Positions closer than ``TOLERANCE`` are one.
+
+The same of a few kinds of children, in plain numbers (``Together``): nothing where the last bits may decide.
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -335,3 +340,151 @@ def _inverted(edge: Floats, total: Sum, floor: Floats) -> PoolCurves:
     where[where <= TOLERANCE] = 0.0
     start: Ints = np.searchsorted(pool, np.arange(len(edge) + 1))
     return PoolCurves(start, where, fit[keep], value[keep], edge, leaps)
+
+
+Vertex = tuple[float, tuple[float, ...]]
+"""Position and value."""
+Vertices = tuple[Vertex, ...]
+"""A curve that never jumps, from position 0 on."""
+LEAST_RISE, _GENTLE = 1e-14, 1e3
+"""What rises less is level; what rises faster is as good as a jump."""
+_BESIDE = 1e-10
+"""Values that are nearer to a bound may meet it at another vertex in other doubles."""
+_MUCH = 1e-3
+"""The part of the steepest rise beside which a bound is met at a place that hangs on no last bits."""
+
+
+def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:
+    """Of an operation at its suggestion."""
+    (begin, low), *rest = curve
+    for end, high in rest:
+        if suggestion < end:
+            part = (suggestion - begin) / (end - begin)
+            return tuple([v + part * (w - v) for v, w in zip(low, high, strict=True)])
+        begin, low = end, high
+    return low
+
+
+def is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
+    """Whether ``middle`` lies between the others, but for rounding."""
+    if last[0] <= first[0]:
+        return False
+    part = (middle[0] - first[0]) / (last[0] - first[0])
+    values = zip(first[1], middle[1], last[1], strict=True)
+    return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
+
+
+class Kind(NamedTuple):
+    """Children of a pool that are alike: the curve of each, its ``scale`` as ``summed`` has it, and how many."""
+
+    curve: Vertices
+    scale: float
+    number: int
+
+
+class Together(NamedTuple):
+    """What the children of a pool take together, by vertex: the fit factor from 0 to 1, and shares by resource."""
+
+    fits: list[float]
+    values: list[list[float]]
+
+    @staticmethod
+    def of(kinds: Sequence[Kind], width: int) -> "Together | None":
+        """None: some child all but jumps. ``width``: how many resources."""
+        value = [0.0] * width
+        turns: dict[float, list[float]] = {0.0: value.copy(), 1.0: value.copy()}
+        for curve, scale, count in kinds:
+            before, low = curve[0]
+            value = [v + part * count for v, part in zip(value, low, strict=True)]
+            for place, high in curve[1:]:
+                length = (place - before) * scale
+                rises = [(h - v) * count for h, v in zip(high, low, strict=True)]
+                if (steepest := max(rises)) > LEAST_RISE:
+                    if length * _GENTLE * count < steepest:
+                        return None
+                    for where, sign in ((before * scale, 1), (place * scale, -1)):
+                        turn = turns.setdefault(where, [0.0] * width)
+                        for r, rise in enumerate(rises):
+                            turn[r] += sign * rise / length
+                before, low = place, high
+        fits, values, slope = [0.0], [value], turns.pop(0.0)
+        last = 0.0
+        for place in sorted(turns):
+            gap, last = place - last, place
+            value = [v + s * gap for v, s in zip(value, slope, strict=True)]
+            slope = [s + turn for s, turn in zip(slope, turns[place], strict=True)]
+            if place - fits[-1] <= TOLERANCE:
+                values[-1] = value
+            else:
+                fits.append(place)
+                values.append(value)
+        return Together(fits, values)
+
+    def within(self, bound: list[float]) -> tuple[float, list[float]] | None:
+        """The largest fit factor at which no value passes its bound, and the values there; None: the last bits may
+        decide. At fit factor 0 none does."""
+        fits, values = self
+        beside: set[int] = set()
+        for i, value in enumerate(values):
+            near = {r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v >= b - _BESIDE}
+            over = [r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v > b + LEAST_RISE]
+            if i and over:
+                low = values[i - 1]
+                rises = [v - w for v, w in zip(value, low, strict=True)]
+                part, first = min((max(bound[r] - low[r], 0.0) / rises[r], r) for r in over if rises[r] > 0)
+                if rises[first] < _MUCH * max(rises):
+                    return None
+                if max(value[r] - bound[r] for r in over) <= _BESIDE and not self._settled(i, near, beside):
+                    return None
+                return fits[i - 1] + part * (fits[i] - fits[i - 1]), [
+                    v + part * rise for v, rise in zip(low, rises, strict=True)
+                ]
+            if near and not self._settled(i, near, beside):
+                return None
+            beside = near
+        return fits[-1], values[-1]
+
+    def _settled(self, i: int, near: set[int], before: set[int]) -> bool:
+        """Whether vertex ``i`` is where some value meets its bound, whatever the last bits. ``near``, ``before``: those
+        that are beside theirs there, and at the vertex before."""
+        value = self.values[i]
+        if i:
+            rises = [v - w for v, w in zip(value, self.values[i - 1], strict=True)]
+            steep = max(rises)
+            if steep > _BESIDE and any(rises[r] < _MUCH * steep for r in near - before):
+                return False
+        if i + 1 < len(self.values):
+            rises = [v - w for v, w in zip(self.values[i + 1], value, strict=True)]
+            steep = max(rises)
+            return steep <= _BESIDE or any(rises[r] >= _MUCH * steep for r in near)
+        return True
+
+    def over_suggestion(self, floor: list[float], cap: list[float]) -> Vertices | None:
+        """What the pool takes of a suggestion on top of ``floor``, up to ``cap``; None: the last bits may decide."""
+        last = self.within(cap)
+        if last is None:
+            return None
+        ends = [value for fit, value in zip(*self, strict=True) if fit < last[0]] + [last[1]]
+        out: list[tuple[float, tuple[float, ...]]] = []
+        for i, value in enumerate(ends):
+            for point in [*(_bends_between(ends[i - 1], value, floor) if i else ()), value]:
+                need = max(0.0, *(v - f for v, f in zip(point, floor, strict=True)))
+                if len(out) == 1 and need <= TOLERANCE:
+                    out.clear()
+                out.append((need if out else 0.0, tuple(point)))
+        return tuple(out)
+
+
+def _bends_between(low: list[float], high: list[float], floor: list[float]) -> list[list[float]]:
+    """Values between two ends where another resource becomes the one that needs most on top of ``floor``."""
+    lines = [(v - f, w - v) for v, w, f in zip(low, high, floor, strict=True)] + [(0.0, 0.0)]
+    part, (begin, rise) = 0.0, max(lines)
+    out: list[list[float]] = []
+    while True:
+        steeper = [((begin - b) / (r - rise), r, b) for b, r in lines if r > rise]
+        crossing = min(((p, -r, b) for p, r, b in steeper), default=(1.0, 0.0, 0.0))
+        if crossing[0] >= 1.0:
+            return out
+        part, rise, begin = max(crossing[0], part), -crossing[1], crossing[2]
+        if part > TOLERANCE:
+            out.append([v + part * (w - v) for v, w in zip(low, high, strict=True)])

@@ -274,8 +274,9 @@ _NOTHING = wire.Node()
 class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """``_standing``: starvation of operations that wait, by id; ``_last``: the last update;
     ``_tried``: the version at which a node last looked for somebody to preempt, by its name; ``_wakes``: when time
-    alone could let somebody act; ``_satisfied``: whether all demand was due in the last update; ``_unseen``: whether
-    nobody looks at more than what rounds decide."""
+    alone could let somebody act; ``_stirred``: of whom another ask may wait than in the last round that was told;
+    ``_satisfied``: whether all demand was due in the last update; ``_unseen``: whether nobody looks at more than what
+    rounds decide."""
 
     unit: ClassVar[Unit] = "task"
     occupies: ClassVar[bool] = True
@@ -294,10 +295,20 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._satisfied = False
         self._ahead: Ahead | None = None
         self._unseen = False
+        self._stirred: dict[str, None] = {}
+
+    def arrive(self, ask: Ask) -> None:
+        super().arrive(ask)
+        self._stirred[ask.id] = None
 
     def leave(self, job: str) -> None:
         super().leave(job)
         self._standing.pop(job, None)
+        self._stirred[job] = None
+
+    def begin(self, turn: Turn, started: dict[str, list[Task]]) -> None:
+        super().begin(turn, started)
+        self._stirred.update(dict.fromkeys(started))
 
     def wakes_at(self) -> int | None:
         return min(self._wakes, default=None)
@@ -330,7 +341,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         """As an update at ``now`` left everybody. ``differs``: the state is another one for it."""
         self._last, self._starves = now, updated.starves
         self._wakes = [] if updated.changes_at is None else [updated.changes_at]
-        self.version += differs or standings != self._standing
+        self.version += differs or (standings is not self._standing and standings != self._standing)
         self._standing = standings
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
@@ -345,9 +356,10 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         """A round in which everything that waits starts, or that kinds of operations tell."""
         if not isinstance(ahead, Ahead):
             return None
-        asks = [ask for _, ask in sorted(self.waiting.items())]
         if isinstance(ahead, Crowd):
-            return self._crowded(ahead, asks, now)
+            return self._crowded(ahead, now)
+        self._stirred.clear()
+        asks = [ask for _, ask in sorted(self.waiting.items())]
         plain = ahead.everybody_starts(asks, self._standing, now)
         if plain is None:
             return None
@@ -370,8 +382,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._wakes = []  # nobody waits any longer
         return turn
 
-    def _crowded(self, ahead: Crowd, asks: list[Ask], now: int) -> Outcome | None:
-        foreseen = ahead.foreseen(asks, self._standing, now)
+    def _crowded(self, ahead: Crowd, now: int) -> Outcome | None:
+        foreseen = ahead.foreseen(self.waiting, self._stirred, self._standing, now)
         if foreseen is None:
             return None
         self._stand(foreseen, foreseen.standings, now, differs=foreseen.differs)
@@ -386,11 +398,12 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 self._looked(of, looked, now, version)
             return turn
 
-        started = dict.fromkeys(ask.id for ask, _, _ in foreseen.starts)
-        named = [ask.id for ask in asks]
-        return Outcome(
-            lambda: (named, [*started, *(name for name in named if name not in started)]), carry_out, foreseen.evictions
-        )
+        def named() -> tuple[list[str], list[str]]:
+            started = dict.fromkeys(ask.id for ask, _, _ in foreseen.starts)
+            names = sorted(self.waiting)
+            return names, [*started, *(name for name in names if name not in started)]
+
+        return Outcome(named, carry_out, foreseen.evictions)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         version = self.version

@@ -16,7 +16,7 @@ from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, pro
 from app.solver.engines.ytsaurus.curves import EDGE
 from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
 from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, Update, Volumes, granted, to_shares
-from app.solver.engines.ytsaurus.kinds import divided_by_kinds
+from app.solver.engines.ytsaurus.kinds import ROUNDING, SATISFIABLE, divided_by_kinds
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     UNLIMITED_STEPS,
@@ -32,7 +32,7 @@ from app.solver.engines.ytsaurus.operations import (
     most,
     quotients,
 )
-from app.solver.engines.ytsaurus.polyline import in_order
+from app.solver.engines.ytsaurus.polyline import EPSILON, in_order
 from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of
 from app.solver.engines.ytsaurus.situation import SLACK, Situation, best_allocation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
@@ -108,10 +108,6 @@ def due_shares(situation: Situation) -> Due:
 
 def _due(of: FairShares) -> Due:
     return Due(of.usage, of.demand, of.fair, of.pool_usage, of.pool_demand, of.pool_fair)
-
-
-ROUNDING = 1e-10
-"""More than sums of doubles are off by."""
 
 
 def is_additive(config: CompiledConfiguration) -> bool:
@@ -271,7 +267,6 @@ def limit_shares(cluster: CompiledState, limits: Ints, tagged: Ints) -> Floats:
     return shares_of(cluster, np.minimum(np.where(given < UNLIMITED_STEPS, given.astype(float), np.inf), total))
 
 
-EPSILON = 1e-9
 INFINITE = 1e9
 
 
@@ -312,9 +307,6 @@ def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Int
     for rows in reversed(by_level(depth)):
         np.minimum.at(lowest, parent[rows], lowest[rows])
     return np.where(np.isinf(lowest), local, lowest)
-
-
-SATISFIABLE = 1e-4
 
 
 class Starvation(Struct, frozen=True, eq=False):

@@ -8,9 +8,9 @@ from operator import add
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.fair_shares import EPSILON
-from app.solver.engines.ytsaurus.kinds import NOWHERE, Allocation, Due, Operation
+from app.solver.engines.ytsaurus.kinds import NOWHERE, Allocation, Due, Operation, Victim
 from app.solver.engines.ytsaurus.operations import NEVER, Flags, Ints, all_of, any_of, by_level
+from app.solver.engines.ytsaurus.polyline import EPSILON
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
@@ -101,6 +101,26 @@ def _newest(settings: TreeSettings, total: list[float], due: Due, steps: Sequenc
         return list(accumulate(map(group, used[1:]), max))
     # The more the earlier ones use the higher the group: those before one that is protected are protected, too.
     return list(takewhile(bool, map(group, reversed(used[:-1]))))[::-1]
+
+
+def list_victims(op: Operation, taken: list[tuple[Allocation, int]], victims: dict[int, list[Victim]]) -> None:
+    """By node, what may be taken of an operation."""
+    for k, (a, level) in enumerate(taken):
+        victims.setdefault(a.node, []).append((level, level != PREEMPTIBLE and a.has_gap, a.begun, op.rank, k, a, op))
+
+
+def list_again(
+    cluster: CompiledState, stale: dict[Operation, Due], left: dict[Operation, list[Allocation]],
+    victims: dict[int, list[Victim]],
+) -> None:  # fmt: skip
+    """Where some of an operation's allocations have gone, those that are ``left`` move up; then nobody is stale."""
+    if stale:
+        for of in victims.values():
+            of[:] = [victim for victim in of if victim[-1] not in stale]
+        again = taken_of(cluster, [(op, due, left[op]) for op, due in stale.items()])
+        for op, of in zip(stale, again, strict=True):
+            list_victims(op, of, victims)
+        stale.clear()
 
 
 def _near(left: float, right: float) -> bool:

@@ -1,170 +1,26 @@
-"""Operations that are alike: their curves together, pool by pool, as few vertices in plain numbers, and what is due to
-each kind. Says nothing where the last bits may decide.
+"""Operations that are alike: their curves together, pool by pool, what is due to each kind, and how many of each there
+are. Says nothing where the last bits may decide.
 """
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from operator import le
+from operator import add, itemgetter, le
 from typing import NamedTuple
 
 import numpy as np
 
 from app.solver.compiled import ROOTLESS, Tree
-from app.solver.engines.ytsaurus.curves import TOLERANCE
+from app.solver.engines.ytsaurus.curves import Kind, Together, Vertex, Vertices, is_straight, value_at
 from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints, any_of
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus.polyline import EPSILON
+from app.solver.engines.ytsaurus.pool_curves import Children, Demands, operation_curves, operation_values, scales
 from app.solver.engines.ytsaurus.situation import Situation
 from app.solver.model.state import Ask, Task, Workload
 
-Vertex = tuple[float, tuple[float, ...]]
-"""Position and value."""
-Vertices = tuple[Vertex, ...]
-"""A curve that never jumps, from position 0 on."""
-LEAST_RISE, _GENTLE = 1e-14, 1e3
-"""What rises less is level; what rises faster is as good as a jump."""
-_BESIDE = 1e-10
-"""Values that are nearer to a bound may meet it at another vertex in other doubles."""
-_MUCH = 1e-3
-"""The part of the steepest rise beside which a bound is met at a place that hangs on no last bits."""
-
-
-def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:
-    """Of an operation at its suggestion."""
-    (begin, low), *rest = curve
-    for end, high in rest:
-        if suggestion < end:
-            part = (suggestion - begin) / (end - begin)
-            return tuple([v + part * (w - v) for v, w in zip(low, high, strict=True)])
-        begin, low = end, high
-    return low
-
-
-def is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
-    """Whether ``middle`` lies between the others, but for rounding."""
-    if last[0] <= first[0]:
-        return False
-    part = (middle[0] - first[0]) / (last[0] - first[0])
-    values = zip(first[1], middle[1], last[1], strict=True)
-    return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
-
-
-class Kind(NamedTuple):
-    """Children of a pool that are alike: the curve of each, its ``scale`` as ``summed`` has it, and how many."""
-
-    curve: Vertices
-    scale: float
-    number: int
-
-
-class Together(NamedTuple):
-    """What the children of a pool take together, by vertex: the fit factor from 0 to 1, and shares by resource."""
-
-    fits: list[float]
-    values: list[list[float]]
-
-    @staticmethod
-    def of(kinds: Sequence[Kind], width: int) -> "Together | None":
-        """None: some child all but jumps. ``width``: how many resources."""
-        value = [0.0] * width
-        turns: dict[float, list[float]] = {0.0: value.copy(), 1.0: value.copy()}
-        for curve, scale, count in kinds:
-            before, low = curve[0]
-            value = [v + part * count for v, part in zip(value, low, strict=True)]
-            for place, high in curve[1:]:
-                length = (place - before) * scale
-                rises = [(h - v) * count for h, v in zip(high, low, strict=True)]
-                if (steepest := max(rises)) > LEAST_RISE:
-                    if length * _GENTLE * count < steepest:
-                        return None
-                    for where, sign in ((before * scale, 1), (place * scale, -1)):
-                        turn = turns.setdefault(where, [0.0] * width)
-                        for r, rise in enumerate(rises):
-                            turn[r] += sign * rise / length
-                before, low = place, high
-        fits, values, slope = [0.0], [value], turns.pop(0.0)
-        last = 0.0
-        for place in sorted(turns):
-            gap, last = place - last, place
-            value = [v + s * gap for v, s in zip(value, slope, strict=True)]
-            slope = [s + turn for s, turn in zip(slope, turns[place], strict=True)]
-            if place - fits[-1] <= TOLERANCE:
-                values[-1] = value
-            else:
-                fits.append(place)
-                values.append(value)
-        return Together(fits, values)
-
-    def within(self, bound: list[float]) -> tuple[float, list[float]] | None:
-        """The largest fit factor at which no value passes its bound, and the values there; None: the last bits may
-        decide. At fit factor 0 none does."""
-        fits, values = self
-        beside: set[int] = set()
-        for i, value in enumerate(values):
-            near = {r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v >= b - _BESIDE}
-            over = [r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v > b + LEAST_RISE]
-            if i and over:
-                low = values[i - 1]
-                rises = [v - w for v, w in zip(value, low, strict=True)]
-                part, first = min((max(bound[r] - low[r], 0.0) / rises[r], r) for r in over if rises[r] > 0)
-                if rises[first] < _MUCH * max(rises):
-                    return None
-                if max(value[r] - bound[r] for r in over) <= _BESIDE and not self._settled(i, near, beside):
-                    return None
-                return fits[i - 1] + part * (fits[i] - fits[i - 1]), [
-                    v + part * rise for v, rise in zip(low, rises, strict=True)
-                ]
-            if near and not self._settled(i, near, beside):
-                return None
-            beside = near
-        return fits[-1], values[-1]
-
-    def _settled(self, i: int, near: set[int], before: set[int]) -> bool:
-        """Whether vertex ``i`` is where some value meets its bound, whatever the last bits. ``near``, ``before``: those
-        that are beside theirs there, and at the vertex before."""
-        value = self.values[i]
-        if i:
-            rises = [v - w for v, w in zip(value, self.values[i - 1], strict=True)]
-            steep = max(rises)
-            if steep > _BESIDE and any(rises[r] < _MUCH * steep for r in near - before):
-                return False
-        if i + 1 < len(self.values):
-            rises = [v - w for v, w in zip(self.values[i + 1], value, strict=True)]
-            steep = max(rises)
-            return steep <= _BESIDE or any(rises[r] >= _MUCH * steep for r in near)
-        return True
-
-    def over_suggestion(self, floor: list[float], cap: list[float]) -> Vertices | None:
-        """What the pool takes of a suggestion on top of ``floor``, up to ``cap``; None: the last bits may decide."""
-        last = self.within(cap)
-        if last is None:
-            return None
-        ends = [value for fit, value in zip(*self, strict=True) if fit < last[0]] + [last[1]]
-        out: list[tuple[float, tuple[float, ...]]] = []
-        for i, value in enumerate(ends):
-            for point in [*(_bends_between(ends[i - 1], value, floor) if i else ()), value]:
-                need = max(0.0, *(v - f for v, f in zip(point, floor, strict=True)))
-                if len(out) == 1 and need <= TOLERANCE:
-                    out.clear()
-                out.append((need if out else 0.0, tuple(point)))
-        return tuple(out)
-
-
-def _bends_between(low: list[float], high: list[float], floor: list[float]) -> list[list[float]]:
-    """Values between two ends where another resource becomes the one that needs most on top of ``floor``."""
-    lines = [(v - f, w - v) for v, w, f in zip(low, high, floor, strict=True)] + [(0.0, 0.0)]
-    part, (begin, rise) = 0.0, max(lines)
-    out: list[list[float]] = []
-    while True:
-        steeper = [((begin - b) / (r - rise), r, b) for b, r in lines if r > rise]
-        crossing = min(((p, -r, b) for p, r, b in steeper), default=(1.0, 0.0, 0.0))
-        if crossing[0] >= 1.0:
-            return out
-        part, rise, begin = max(crossing[0], part), -crossing[1], crossing[2]
-        if part > TOLERANCE:
-            out.append([v + part * (w - v) for v, w in zip(low, high, strict=True)])
-
-
+ROUNDING, SATISFIABLE = 1e-10, 1e-4
+"""More than sums of doubles are off by; what is due lacks more than this where it does not satisfy."""
 MOST_KINDS = 64
 """Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
 
@@ -335,14 +191,16 @@ class Due:
         self.satisfaction: float | None = None
 
 
+_NOTHING_DUE = Due((), (), (), (), below=False)
+
+
 class Alike:
     """A kind of operations: pool, weight, and steps that they want. ``usage``, ``demand``: shares; ``curve``: what they
     take of a suggestion; ``fits``: whether what they want is allowed; ``due``: by what was suggested, as far as it is
-    known; ``now``: of these what is due in the last round."""
+    known; ``now``: of these what is due in the last round; ``members``: those there are, by name; ``stands``: what was
+    due to them as they were looked at last."""
 
-    __slots__ = ("curve", "demand", "due", "fits", "now", "pool", "usage", "wanted", "weight")
-
-    now: Due
+    __slots__ = ("curve", "demand", "due", "fits", "members", "now", "pool", "stands", "usage", "wanted", "weight")
 
     def __init__(self, pool: int, weight: float, wanted: tuple[int, ...], shares: Floats) -> None:
         """``shares``: used, wanted and allowed, one row each."""
@@ -352,6 +210,129 @@ class Alike:
         self.curve = curve_of(shares.tobytes())
         self.fits = all(map(le, demand, limits))
         self.due: dict[float, Due] = {}
+        self.members: dict[str, Operation] = {}
+        self.now = self.stands = _NOTHING_DUE
+
+
+def is_below(usage: Shares, demand: Shares, fair: Shares, given: float) -> bool:
+    """``fair_shares.lacking`` of one element, ``given`` the part of its fair share that is enough."""
+    closed = [f >= d - EPSILON for f, d in zip(fair, demand, strict=True)]
+    larger = [min(f * given, d) > u + EPSILON for f, d, u in zip(fair, demand, usage, strict=True)]
+    return any(larger) if all(closed) else all([more or c for more, c in zip(larger, closed, strict=True)])  # noqa: C419
+
+
+def due_to(kind: Alike, part: float, tolerance: float) -> Due | None:
+    """What is due to a kind that is suggested so much; None: the last bits may decide."""
+    usage, demand, fair = kind.usage, kind.demand, value_at(kind.curve, part)
+    lacks = [d - f - SATISFIABLE for d, f in zip(demand, fair, strict=True)]
+    if (part < HARDLY and any(demand)) or any([abs(lack) < ROUNDING for lack in lacks]):  # noqa: C419
+        return None
+    given = 1.0 if all([f + SATISFIABLE >= d for f, d in zip(fair, demand, strict=True)]) else tolerance  # noqa: C419
+    closed = tuple([f >= d - EPSILON for f, d in zip(fair, demand, strict=True)])
+    return Due(usage, demand, fair, closed, is_below(usage, demand, fair, given))
+
+
+_MOST_DUE = 32
+"""Suggestions to a kind that are remembered."""
+Scales = dict[tuple[int, float], float]
+
+
+class Part:
+    """Operations of a pool: how many of each kind. What follows from these is worked out once they are others."""
+
+    __slots__ = ("_fit", "_of", "_weights", "counts", "fits", "pool")
+
+    def __init__(self, pool: int) -> None:
+        self.pool = pool
+        self.counts: dict[Alike, int] = {}
+        self._of: Kinds | None = None
+        self._fit: float | None = None
+        self._weights: frozenset[tuple[int, float]] | None = None
+        self.fits = True
+
+    def count(self, kind: Alike, sign: int) -> None:
+        """There is one more of this kind, or one less."""
+        number = self.counts.get(kind, 0) + sign
+        if number:
+            self.counts[kind] = number
+        else:
+            del self.counts[kind]
+        self._of = self._fit = None
+        if number in {0, sign}:
+            self._weights = None
+
+    @property
+    def weights(self) -> frozenset[tuple[int, float]]:
+        """Pool and weight of each, and as of then ``fits``: whether what all of them want is allowed."""
+        if self._weights is None:
+            self._weights = frozenset([(self.pool, kind.weight) for kind in self.counts])
+            self.fits = all([kind.fits for kind in self.counts])  # noqa: C419
+        return self._weights
+
+    def grouped(self, scale: Scales) -> Kinds:
+        """Those that take alike are one. ``scale``: always the same for the weights there are."""
+        if self._of is None:
+            self._of = grouped([Kind(kind.curve, scale[self.pool, kind.weight], n) for kind, n in self.counts.items()])
+        return self._of
+
+    def is_due(self, fit: float, scale: Scales, tolerance: float) -> bool:
+        """Whether it is sure what is due to each where the pool's fit factor is this; that is so ``now``."""
+        if self._fit == fit:
+            return True
+        self._fit = None
+        for kind in self.counts:
+            part = min(fit / scale[self.pool, kind.weight], 1.0, kind.curve[-1][0])  # more makes no difference
+            due = kind.due.get(part) or due_to(kind, part, tolerance)
+            if due is None:
+                return False
+            if len(kind.due) >= _MOST_DUE:
+                kind.due.clear()
+            kind.now = kind.due[part] = due
+        self._fit = fit
+        return True
+
+
+_MOST_ALIKE, _MOST_SCALES = 1024, 64
+"""Kinds that are remembered though there is none, and sets of weights."""
+
+
+class Scaling:
+    """``pool_curves.scales`` by pool and weight of operations, and by pool."""
+
+    def __init__(self, pool_weights: Floats, parent: Ints) -> None:
+        self._pool_weights, self._parent = pool_weights, parent
+        self._of: dict[frozenset[frozenset[tuple[int, float]]], tuple[Scales, list[float]]] = {}
+
+    def of(self, weights: frozenset[frozenset[tuple[int, float]]]) -> tuple[Scales, list[float]]:
+        """``weights``: of each pool that has operations, those of them, with the pool."""
+        known = self._of.get(weights)
+        if known is None:
+            each = sorted(frozenset[tuple[int, float]]().union(*weights))
+            pools, own = np.array([pool for pool, _ in each], np.int64), np.array([weight for _, weight in each])
+            scale, pool_scale = scales(own, pools, self._pool_weights, self._parent)
+            if len(self._of) >= _MOST_SCALES:
+                self._of.clear()
+            known = self._of[weights] = dict(zip(each, scale.tolist(), strict=True)), pool_scale.tolist()
+        return known
+
+
+Need = tuple[int, ...]
+"""Steps that a task needs, by resource."""
+Rank = tuple[int, str]
+LAST = 2**62
+"""The first part of the rank of all operations of which nothing runs: they come in the order of their names."""
+
+
+class Line:
+    """Operations that wait and that heartbeats tell apart by their order alone: of a pool, to each of whom like is
+    ``due``, whose tasks have the same ``needs`` and who starve alike; ``members``: in order."""
+
+    __slots__ = ("due", "kind", "level", "members", "needs", "pool")
+
+    def __init__(self, pool: int, needs: Sequence[Need], level: int, due: Due, kind: Alike | None = None) -> None:
+        """``kind``: of operations, where that says what is due."""
+        self.pool, self.needs, self.level, self.due, self.kind = pool, needs, level, due, kind
+        self.members: list[tuple[Rank, Operation]] = []
 
 
 UNKNOWN: tuple[None, list[tuple[Allocation, int]]] = (None, [])
@@ -360,11 +341,11 @@ UNKNOWN: tuple[None, list[tuple[Allocation, int]]] = (None, [])
 class Operation:
     """``usage``, ``wanted``: steps; ``allocations``: oldest first; ``taken``: those that are not protected by what is
     due, with their levels; ``tasks``: those that wait, with what each needs; ``needs``: all of these; ``timeouts``:
-    after which it starves."""
+    after which it starves; ``rank``: its place among all; ``kind``, ``line``: those it is counted among."""
 
     __slots__ = (
-        "allocations", "ask", "is_gang", "kind", "level", "name", "needs", "pool", "since", "taken", "tasks",
-        "timeouts", "usage", "wanted", "weight",
+        "allocations", "ask", "is_gang", "kind", "level", "line", "name", "needs", "pool", "rank", "since", "taken",
+        "tasks", "timeouts", "usage", "wanted", "weight",
     )  # fmt: skip
 
     def __init__(self, name: str, pool: int, work: Workload | Ask, width: int) -> None:
@@ -380,4 +361,128 @@ class Operation:
         self.timeouts: list[float] = []
         self.ask: Ask | None = None
         self.kind: Alike | None = None
+        self.line: Line | None = None
+        self.rank: Rank = (LAST, name)
         self.level, self.since = 0, NEVER
+
+
+class Alikes:
+    """Kinds of operations that there have been."""
+
+    def __init__(self, shares: Callable[[Floats], Floats], total: Floats) -> None:
+        """``shares``: of steps by resource, ``total`` those of the cluster."""
+        self._shares, self._total = shares, total
+        self._of: dict[tuple[int, float, Need, Need], Alike] = {}
+        self._many = _MOST_ALIKE
+
+    def of(self, operation: Operation) -> Alike:
+        """Its kind, as it is now."""
+        key = operation.pool, operation.weight, operation.usage, operation.wanted
+        kind = self._of.get(key)
+        if kind is None:
+            if len(self._of) >= self._many:
+                self._of = {of: known for of, known in self._of.items() if known.members}
+                self._many = _MOST_ALIKE + 2 * len(self._of)
+            usage, wanted = np.array(operation.usage, float), np.array(operation.wanted, float)
+            shares = self._shares(np.stack((usage, usage + wanted, self._total)))
+            kind = self._of[key] = Alike(operation.pool, operation.weight, operation.wanted, shares)
+        return kind
+
+    def forget_members(self) -> None:
+        """No kind has any."""
+        for kind in self._of.values():
+            kind.members.clear()
+
+
+Victim = tuple[int, bool, int, Rank, int, Allocation, Operation]
+"""What goes first is the largest: level, whether it leaves cpu unused, when it began, its operation's rank, its place
+among what that may lose; the allocation and its operation."""
+
+
+def emptied_by(
+    order: Iterable[Victim], free: list[int], *, trades: bool
+) -> tuple[list[int], dict[Operation, list[int]]]:
+    """What would be free without all of these, and what of it is each one's own and nothing to itself: where nobody
+    ``trades``."""
+    own: dict[Operation, list[int]] = {}
+    for *_, a, op in order:
+        free = list(map(add, free, a.steps))
+        if not trades:
+            own[op] = list(map(add, own[op], a.steps)) if op in own else [*a.steps]
+    return free, own
+
+
+class Counts:
+    """Of operations: ``parts``, by pool and kind; of what waits ``lines``, by kind, starvation and needs, ``needs``,
+    by how many operations have tasks of such, how many tasks are ``wanted``, and steps that are, by pool and all above
+    (``pool_wanted``, the root last)."""
+
+    def __init__(self, paths: Sequence[Ints], pool_wanted: Ints) -> None:
+        """Of nobody. ``paths``: by pool, it and all above."""
+        self._paths, self.pool_wanted = paths, pool_wanted
+        self.parts: dict[int, Part] = {}
+        self.lines: dict[tuple[Alike, int, tuple[Need, ...]], Line] = {}
+        self.needs: dict[Need, int] = {}
+        self.wanted = 0
+
+    def add(self, operation: Operation, kind: Alike) -> None:
+        """There is one more, of this kind."""
+        operation.kind = kind
+        kind.members[operation.name] = operation
+        part = self.parts.get(operation.pool)
+        if part is None:
+            part = self.parts[operation.pool] = Part(operation.pool)
+        part.count(kind, 1)
+        if operation.tasks:
+            self._wants(operation, 1)
+            self._line_up(operation, kind)
+
+    def remove(self, operation: Operation) -> None:
+        """It is not counted any more, if it was."""
+        if (kind := operation.kind) is None:
+            return
+        operation.kind = None
+        del kind.members[operation.name]
+        part = self.parts[operation.pool]
+        part.count(kind, -1)
+        if not part.counts:
+            del self.parts[operation.pool]
+        if operation.tasks:
+            self._wants(operation, -1)
+            self._step_out(operation)
+
+    def _wants(self, operation: Operation, sign: int) -> None:
+        self.wanted += sign * len(operation.tasks)
+        self.pool_wanted[self._paths[operation.pool]] += np.multiply(operation.wanted, sign)
+        for need in operation.needs:
+            if number := self.needs.get(need, 0) + sign:
+                self.needs[need] = number
+            else:
+                del self.needs[need]
+
+    def _line_up(self, operation: Operation, kind: Alike) -> None:
+        key = kind, operation.level, tuple(operation.needs)
+        line = self.lines.get(key)
+        if line is None:
+            line = self.lines[key] = Line(kind.pool, key[2], operation.level, kind.now, kind)
+        operation.line = line
+        insort(line.members, (operation.rank, operation))
+
+    def _step_out(self, operation: Operation) -> None:
+        line, operation.line = operation.line, None
+        if line is not None:
+            del line.members[bisect_left(line.members, operation.rank, key=itemgetter(0))]
+            if not line.members and line.kind is not None:
+                del self.lines[line.kind, line.level, (*line.needs,)]
+
+    def line_up_again(self, operation: Operation) -> None:
+        """It starves more, or less, than when it was counted."""
+        if operation.line is not None and operation.kind is not None:
+            self._step_out(operation)
+            self._line_up(operation, operation.kind)
+
+    def follow_due(self) -> None:
+        """To each line that is due what is to its kind."""
+        for line in self.lines.values():
+            if line.kind is not None:
+                line.due = line.kind.now
