@@ -234,3 +234,54 @@ def test_a_crowd_comes_to_the_same_whether_somebody_looks_or_not(met: Met, reque
         unwatched = unseen(possible)
     assert unwatched.bytes() == without_digests(told)
     met(of for of in rounds if of.evictions)
+
+
+@st.composite
+def backlogs(draw: st.DrawFn) -> SimulationRequest:
+    """Many small jobs of a few sorts, more than there is room for; all that starve do so one after another."""
+    settings: Json = {
+        "fair_share_starvation_timeout": draw(st.sampled_from([1, 15, 40])),
+        "preemptive_scheduling_backoff": draw(st.sampled_from([0, 5])),
+        "enable_pool_starvation": draw(st.booleans()),
+        "scheduling_preemption_priority_scope": draw(st.sampled_from(["operation_only", "operation_and_ancestors"])),
+        "rules": draw(st.sampled_from(["shipped", "documented"])),
+        "allow_preemption_from_starving_operations": draw(st.booleans()),
+    }
+    if draw(st.booleans()):
+        settings |= {"enable_aggressive_starvation": True, "fair_share_aggressive_starvation_timeout": 50}
+    queues: list[Json] = []
+    for name in POOLS:
+        own: Json = {"name": name, "quota": {"cpu": {"guaranteed": draw(st.integers(0, 3))}}}
+        queues.append(own | ({"parent": name.partition("-")[0]} if "-" in name else {}))
+    sort = st.tuples(st.sampled_from(LEAVES), st.integers(1, 2), st.integers(1, 3))
+    sorts = draw(st.lists(sort, min_size=1, max_size=4))
+    jobs: list[Json] = []
+    now = 0
+    for i in range(draw(st.integers(15, 40))):
+        now += draw(st.sampled_from([0, 1, 4]))
+        queue, cpu, count = draw(st.sampled_from(sorts))
+        tasks = [{"name": "t", "count": count, "requests": {"cpu": cpu}}]
+        ask = {"id": f"j{draw(st.integers(0, 9))}-{i}", "queue": queue, "tasks": tasks}
+        one: Json = {"ask": ask, "submitted_at": now}
+        one |= {"duration": draw(st.sampled_from([15, 60]))} | rarely(draw, {}, st.just({"cancelled_at": now + 20}))
+        jobs.append(one)
+    nodes = [{"name": f"n{i}", "capacity": {"cpu": draw(st.integers(2, 5))}} for i in range(draw(st.integers(1, 3)))]
+    return request_for(
+        {"engine": "ytsaurus", "settings": {"ytsaurus": settings}, "queues": queues}, jobs, [],
+        state={"nodes": nodes}, until=400, grace=draw(st.sampled_from([0, 0, 3])),
+        round_every=draw(st.sampled_from([1, 4])), on_loop=draw(st.sampled_from(["stop", "continue"])),
+    )  # fmt: skip
+
+
+@given(backlogs())
+@examples(40)
+def test_a_backlog_comes_to_the_same_whether_somebody_looks_or_not(met: Met, request_: SimulationRequest) -> None:
+    """Of those who are alike the first is looked at, who may be another in the next round."""
+    rounds: list[crowd.Foreseen] = []
+    possible = without_hopeless(request_)
+    told = play(possible)
+    with pytest.MonkeyPatch.context() as patch:
+        noting(patch, crowd.Crowd, "foreseen", rounds)
+        unwatched = unseen(possible)
+    assert unwatched.bytes() == without_digests(told)
+    met(of for of in rounds if of.starts)

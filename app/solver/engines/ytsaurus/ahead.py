@@ -75,10 +75,12 @@ class Heartbeats:
     wait still; ``needs``: of all that waited. Of each line the first is looked at; those of whom something has started
     or gone are ``_apart``."""
 
-    def __init__(self, lines: Sequence[Line], needs: Iterable[Need], left: Ints, total: list[float]) -> None:
+    def __init__(
+        self, lines: Sequence[Line], needs: Sequence[Need], waiting: int, left: Ints, total: list[float]
+    ) -> None:
         """``left``: by pool, its place in a depth-first walk."""
-        self._lines, self._needs, self._left, self._total = lines, [*needs], left, total
-        self.waiting = sum([len(op.tasks) for line in lines for _, op in line.members])
+        self._lines, self._needs, self._left, self._total = lines, needs, left, total
+        self.waiting = waiting
         self.starts: list[tuple[Ask, Task, int]] = []
         self._apart: dict[Operation, _Own] = {}
         self._passed: dict[Line, int] = {}
@@ -299,8 +301,9 @@ class Ahead(rounds.Ahead[CompiledState]):
             operation.rank = i, ""
             line.members.append((operation.rank, operation))
             lines.append(line)
-        starts = self._started(lines, dict.fromkeys([need for line in lines for need in line.needs]))
-        if len(starts) < sum([len(operation.tasks) for operation in everybody]):
+        waiting = sum([len(operation.tasks) for operation in everybody])
+        starts = self._started(lines, dict.fromkeys([need for line in lines for need in line.needs]), waiting)
+        if len(starts) < waiting:
             return None
         self._pools_stand(pools)
         return Plain(starts, starts[-1][2] + 1, operations, wakes)
@@ -384,11 +387,11 @@ class Ahead(rounds.Ahead[CompiledState]):
         return out
 
     def _started(
-        self, lines: list[Line], needs: Iterable[Need], take: "tuple[Flags, Take] | None" = None
+        self, lines: list[Line], among: Iterable[Need], waiting: int, take: "tuple[Flags, Take] | None" = None
     ) -> list[tuple[Ask, Task, int]]:
-        """What each heartbeat starts, in the order of nodes. ``needs``: of all that waits; ``take``: which nodes may
-        preempt, and what does so."""
-        needs = [*needs]
+        """What each heartbeat starts, in the order of nodes. ``among``, ``waiting``: needs of the tasks that wait, and
+        how many these are; ``take``: which nodes may preempt, and what does so."""
+        needs = [*among]
         fitting = [self._fitting(need) for need in needs]
         loud: Flags = np.logical_or.reduce(fitting if take is None else [take[0], *fitting])
         if not loud.any():
@@ -396,7 +399,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         first = lines[0].members[0][1]
         if take is None and len(lines) == len(lines[0].members) == len(first.tasks) == 1 and first.ask is not None:
             return [(first.ask, first.tasks[0][0], int(loud.argmax()))]
-        beats = Heartbeats(lines, needs, self._columns.left, self._cluster.total.tolist())
+        beats = Heartbeats(lines, needs, waiting, self._columns.left, self._cluster.total.tolist())
         for node in np.flatnonzero(loud).tolist():
             free: list[int] = self._free[:, node].tolist()
             while (started := beats.start(node, free)) is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, moved_on
+from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, Take, moved_on
 from app.solver.engines.ytsaurus.fair_shares import leaves_room, plain_tree, shares_of
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
 from app.solver.engines.ytsaurus.heartbeat import (
@@ -289,7 +289,7 @@ class Crowd(Ahead):
         starves = any([line.level for line in self._counts.lines.values()]) or any([level for level, _ in pools])  # noqa: C419
         taking = self._taking(pools, now) if starves else None
         if self._starts is None and taking is None:
-            self._starts = self._started([*self._counts.lines.values()], self._counts.needs)
+            self._starts = self._started_of_counted()
         starts, evictions = (self._starts or [], []) if taking is None else self._preempted(*taking)
         differs |= self._pools_stand(pools)
         heard = starts[-1][2] + 1 if len(starts) == self._counts.wanted else len(self.names)
@@ -393,7 +393,8 @@ class Crowd(Ahead):
                     if kind.stands.below != kind.now.below:
                         self._pending.update(dict.fromkeys(kind.members))
                     kind.stands = kind.now
-                    self._stale.update({name: op for name, op in kind.members.items() if op.allocations})
+                    if any(kind.usage):
+                        self._stale.update(kind.members)
         self._counts.follow_due()
         return list(map(is_below, *shares.tolist(), divided[1], self._tolerance))
 
@@ -450,6 +451,10 @@ class Crowd(Ahead):
     def _may_lose(self, op: Operation, stage: _Stage) -> bool:
         return stage.pools[op.pool] and (not op.level or self._config.settings.allow_from_starving)
 
+    def _started_of_counted(self, take: "tuple[Flags, Take] | None" = None) -> list[tuple[Ask, Task, int]]:
+        counts = self._counts
+        return self._started([*counts.lines.values()], counts.needs, counts.wanted, take)
+
     def _preempted(
         self, ready: Flags, stages: "list[_Stage]"
     ) -> tuple[list[tuple[Ask, Task, int]], list[PlannedEviction]]:
@@ -492,4 +497,4 @@ class Crowd(Ahead):
                         )  # fmt: skip
                 return
 
-        return self._started([*self._counts.lines.values()], self._counts.needs, (ready, take)), evictions
+        return self._started_of_counted((ready, take)), evictions
