@@ -6,6 +6,7 @@ Source: ``schedule_one.go``, ``schedule_one_podgroup.go``, ``framework/preemptio
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -78,24 +79,28 @@ class _Resources:
         self.asked = tuple(map(pod.requests.get, _UNSET))
 
     def __call__(self, site: Site) -> tuple[int]:
-        numbers = _loads(site)
-        capacity, used, loads = numbers[:_KINDS], numbers[_KINDS : 2 * _KINDS], numbers[2 * _KINDS :]
-        parts = count = 0
-        for most, load, amount, unset in zip(capacity, loads, self.asked, _UNSET.values(), strict=True):
-            if most > 0:
-                count += 1
-                left = most - load - (unset if amount is None else amount)
-                parts += left * _BEST // most if left >= 0 else 0
-        total = parts // max(count, 1)
-        if not any(self.asked):
-            return (total,)
-        after = [of + (amount or 0) for of, amount in zip(used, self.asked, strict=True)]
-        change = _even(after, capacity) - _even(used, capacity) if count == _KINDS else 0
-        return (total + _BEST // 2 + (_BEST // 2 + change) // 2,)
+        return (_score(_loads(site), self.asked),)
 
     def on_all(self, world: World) -> Ints:
         """Of all nodes."""
         return _resources(world, self.asked)[np.newaxis]
+
+
+@lru_cache(maxsize=1 << 14)
+def _score(numbers: tuple[int, ...], asked: tuple[int | None, ...]) -> int:
+    capacity, used, loads = numbers[:_KINDS], numbers[_KINDS : 2 * _KINDS], numbers[2 * _KINDS :]
+    parts = count = 0
+    for most, load, amount, unset in zip(capacity, loads, asked, _UNSET.values(), strict=True):
+        if most > 0:
+            count += 1
+            left = most - load - (unset if amount is None else amount)
+            parts += left * _BEST // most if left >= 0 else 0
+    total = parts // max(count, 1)
+    if not any(asked):
+        return total
+    after = [of + (amount or 0) for of, amount in zip(used, asked, strict=True)]
+    change = _even(after, capacity) - _even(used, capacity) if count == _KINDS else 0
+    return total + _BEST // 2 + (_BEST // 2 + change) // 2
 
 
 def _even(used: Sequence[int], capacity: Sequence[int]) -> int:

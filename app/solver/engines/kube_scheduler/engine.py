@@ -36,7 +36,6 @@ from app.solver.engines.kube_scheduler.world import (
     CompiledConfiguration,
     CompiledState,
     World,
-    compile_configuration,
     compile_state,
     followed,
     update,
@@ -44,7 +43,7 @@ from app.solver.engines.kube_scheduler.world import (
 from app.solver.model import kube_scheduler as wire
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result, each_alone
-from app.solver.model.problems import PROPOSALS, InvalidInput, Problem, Rule
+from app.solver.model.problems import PROPOSALS, InvalidInput, Problem, Rule, pointer
 from app.solver.model.request import Options, RunOptions
 from app.solver.model.state import Ask, Node, Reservation, State, Task, TaskState, Workload
 from app.solver.question import Question, safe_point
@@ -99,10 +98,10 @@ class Ahead(AnyAhead[CompiledState]):
 
 class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several pods that are no gang.
-    ``_names``: jobs by name of ask; ``_pods``: what waits of a job, whether anything of it ran when it was last asked
-    for, and the asks of its pods; ``_created``: when each pod of several began to wait, for one that is evicted leaves
-    the age of the others alone; ``_held``: the nomination of each ask, ``_reserved``: those that the state has, None:
-    not known."""
+    ``_names``: jobs by name of ask, ``_asks_of``: the other way; ``_pods``: what waits of a job, whether anything of it
+    ran when it was last asked for, and the asks of its pods; ``_created``: when each pod of several began to wait, for
+    one that is evicted leaves the age of the others alone; ``_held``: the nomination of each ask, ``_reserved``: those
+    that the state has, None: not known."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -111,6 +110,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def __init__(self, configured: CompiledConfiguration, configuration: Configuration, options: RunOptions) -> None:
         super().__init__(configured, configuration, options)
         self._names: dict[str, str] = {}
+        self._asks_of: dict[str, set[str]] = {}
         self._pods: dict[str, tuple[Ask, bool, list[Ask]]] = {}
         self._several: set[str] = set()
         self._created: dict[str, datetime | None] = {}
@@ -128,6 +128,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         for task in ask.tasks:
             name = self._name(ask.id, task.name)
             self._names[name] = ask.id
+            self._asks_of.setdefault(ask.id, set()).add(name)
             if task.name not in waiting or name not in self._created:
                 self._created[name] = ask.created_at
 
@@ -135,7 +136,7 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         super().leave(job)
         self._moved(job)
         self._pods.pop(job, None)
-        for name in [name for name, of in self._names.items() if of == job]:
+        for name in self._asks_of.pop(job, ()):
             del self._names[name]
             self._created.pop(name, None)
             self._held.pop(name, None)
@@ -309,6 +310,19 @@ RULES: tuple[Rule, ...] = (
       for rule, sentence, source in (*_FILTERS, *_WAITS, *_CANDIDATES, *_STEPS)),
     *PROPOSALS,
 )  # fmt: skip
+
+
+def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
+    """Raises InvalidInput: namespaces are flat."""
+    problems = [
+        Problem(pointer=pointer("configuration", "queues", i, "parent"), detail="a namespace has no parent")
+        for i, queue in enumerate(configuration.queues)
+        if queue.parent is not None
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    settings = configuration.settings.kube_scheduler or wire.Settings()
+    return CompiledConfiguration(settings, tuple(queue.name for queue in configuration.queues))
 
 
 _turn = attrgetter("turn")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from itertools import compress, repeat
+from itertools import compress, pairwise, repeat
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -109,7 +109,7 @@ Port = tuple[str, str, int]
 """Address, protocol, number."""
 Ints = NDArray[np.int64]
 NO_LABELS: dict[str, str] = {}
-_requests, _task = attrgetter("requests"), attrgetter("task")
+_requests, _task, _importance = attrgetter("requests"), attrgetter("task"), attrgetter("key")
 
 
 class Pod(msgspec.Struct, eq=False):
@@ -222,6 +222,16 @@ class Machine(msgspec.Struct, eq=False):
         here = self._pods if self._unmade is None else self._unmade[1]
         return len(here or ()) + self.others.get(PODS, 0)
 
+    def after(self, gone: Sequence[Pod], came: Sequence[Pod], pods: tuple[Pod, ...]) -> "Machine":
+        """The node with these of its pods gone and these there, so that ``pods`` are."""
+        used = self.used.copy()
+        for sign, moved in ((-1, gone), (1, came)):
+            for pod in moved:
+                for resource, amount in pod.requests.items():
+                    used[resource] = used.get(resource, 0) + sign * amount
+        ports = taken_by(pods) if self.ports or any(pod.ports for pod in came) else self.ports
+        return Machine(self.index, self.node, self.labels, self.capacity, self.most, used, self.others, ports, pods)
+
     def requested(self) -> Iterable[dict[str, int]]:
         """What each of its pods requests."""
         if self._unmade is None:
@@ -235,8 +245,8 @@ class Machine(msgspec.Struct, eq=False):
         on where Go's sort leaves equal ones."""
         if self._ranked is None:
             alone = all(pod.started is not None and (pod.group is None or not pod.group.whole) for pod in self.pods)
-            units = sorted([pod.unit(0, 0) for pod in self.pods], key=attrgetter("key")) if alone else []
-            distinct = len({unit.key for unit in units}) == len(units)
+            units = sorted([pod.unit(0, 0) for pod in self.pods], key=_importance) if alone else []
+            distinct = all(a.key != b.key for a, b in pairwise(units))
             self._ranked = units, [-unit.priority for unit in units], alone and distinct
         units, ranks, distinct = self._ranked
         lower = units[bisect_right(ranks, -priority) :]
@@ -441,7 +451,7 @@ class Running:
         pod = self._all[place] = Pod(
             owner.id, task.name, namespace, owner.priority if task.priority is None else task.priority, task,
             self.shapes[self.numbers[place]], task.labels or NO_LABELS,
-            _ports(task.host_ports) if task.host_ports else (),
+            ports_of(task.host_ports) if task.host_ports else (),
             terms_of(task.pod_affinity, namespace) if task.pod_affinity else (),
             terms_of(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
             task.started_at or owner.started_at,
@@ -451,18 +461,13 @@ class Running:
         return pod
 
 
-def pod_of(workload: str, namespace: str, task: Task, priority: int, required: str | None) -> Pod:
-    return Pod(
-        workload=workload, name=task.name, namespace=namespace, priority=priority, task=task,
-        requests=steps_of(task.requests), labels=task.labels or NO_LABELS,
-        ports=_ports(task.host_ports) if task.host_ports else (),
-        affinity=terms_of(task.pod_affinity, namespace) if task.pod_affinity else (),
-        anti=terms_of(task.pod_anti_affinity, namespace) if task.pod_anti_affinity else (),
-        required_node=task.required_node or required,
-    )  # fmt: skip
+def taken_by(pods: Iterable[Pod]) -> frozenset[Port]:
+    """Ports."""
+    return frozenset(port for pod in pods for port in pod.ports)
 
 
-def _ports(given: Sequence[wire.HostPort]) -> tuple[Port, ...]:
+def ports_of(given: Sequence[wire.HostPort]) -> tuple[Port, ...]:
+    """Those that a task names."""
     return tuple((port.ip or _ANY_ADDRESS, port.protocol, port.port) for port in given if port.port > 0)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from app.solver.delta import Changes
 from app.solver.engines.kube_scheduler.pods import (
+    NO_LABELS,
     DryRuns,
     Group,
     Ints,
@@ -21,13 +22,14 @@ from app.solver.engines.kube_scheduler.pods import (
     Selector,
     Shapes,
     Site,
-    pod_of,
+    ports_of,
     selector_of,
     steps_of,
+    taken_by,
+    terms_of,
 )
 from app.solver.kubernetes import PODS
 from app.solver.model import kube_scheduler as wire
-from app.solver.model.configuration import Configuration
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import OVER, Ask, DisruptionBudget, Node, Reservation, State, Task, Workload
 from app.solver.question import safe_point
@@ -114,27 +116,11 @@ class CompiledState:
         if not ask.tasks:
             raise InvalidInput([Problem(pointer=pointer(*where, "tasks"), detail="there is no pod in it")])
         _one_each(ask.tasks, where)
-        return [
-            pod_of(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
-            for task in ask.tasks
-        ]
+        return [_pod_of(ask, task, priority) for task in ask.tasks]
 
     def _priority_of(self, ask: Ask) -> int:
         first = self.pods.first_of(ask.workload or ask.id)
         return 0 if first is None else first.priority
-
-
-def compile_configuration(configuration: Configuration) -> CompiledConfiguration:
-    """Raises InvalidInput: namespaces are flat."""
-    problems = [
-        Problem(pointer=pointer("configuration", "queues", i, "parent"), detail="a namespace has no parent")
-        for i, queue in enumerate(configuration.queues)
-        if queue.parent is not None
-    ]
-    if problems:
-        raise InvalidInput(problems)
-    settings = configuration.settings.kube_scheduler or wire.Settings()
-    return CompiledConfiguration(settings, tuple(queue.name for queue in configuration.queues))
 
 
 def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
@@ -186,14 +172,18 @@ def followed(
     running, gone = old.pods.after(left, came, [stay for _, stay in parts], fresh)
     machines, sites = list(old.machines), list(old.sites)
     changed = {pod.node for pod in (*gone, *fresh)} | set(changes.replaced or ())
-    went, on = set(map(id, gone)), dict[int, list[Pod]]()
-    for pod in fresh:
-        on.setdefault(pod.node, []).append(pod)
+    off, on = dict[int, list[Pod]](), dict[int, list[Pod]]()
+    for pods, by_node in ((gone, off), (fresh, on)):
+        for pod in pods:
+            by_node.setdefault(pod.node, []).append(pod)
     for i in changed:
-        pods = [*(pod for pod in old.machines[i].pods if id(pod) not in went), *on.get(i, ())]
-        if i in on:
-            pods.sort(key=running.rank)
-        machines[i] = _machine(i, state.nodes[i], _sum(map(_requests, pods)), _taken(pods), tuple(pods))
+        machine, went, come = machines[i], off.get(i, ()), on.get(i, ())
+        stay = [pod for pod in machine.pods if pod not in went] if went else machine.pods
+        pods = tuple(sorted((*stay, *come), key=running.rank)) if come else tuple(stay)
+        if machine.node is state.nodes[i]:
+            machines[i] = machine.after(went, come, pods)
+        else:
+            machines[i] = _machine(i, state.nodes[i], _sum(map(_requests, pods)), taken_by(pods), pods)
         sites[i] = Site(machines[i])
     claims = _claims(state, old.claims) if changes.rest else old.claims
     nominated = _nominated(claims, old.place) if changes.rest else old.nominated
@@ -211,6 +201,19 @@ def followed(
     )  # fmt: skip
 
 
+def _pod_of(ask: Ask, task: Task, priority: int) -> Pod:
+    """``priority``: of a task that says none."""
+    return Pod(
+        workload=ask.id, name=task.name, namespace=ask.queue, task=task,
+        priority=priority if task.priority is None else task.priority,
+        requests=steps_of(task.requests), labels=task.labels or NO_LABELS,
+        ports=ports_of(task.host_ports) if task.host_ports else (),
+        affinity=terms_of(task.pod_affinity, ask.queue) if task.pod_affinity else (),
+        anti=terms_of(task.pod_anti_affinity, ask.queue) if task.pod_anti_affinity else (),
+        required_node=task.required_node or ask.required_node,
+    )  # fmt: skip
+
+
 def _soft(nodes: Sequence[Node]) -> bool:
     return any(taint.effect == "PreferNoSchedule" for node in nodes for taint in node.taints)
 
@@ -222,12 +225,7 @@ def _claims(state: State, before: Claims) -> Claims:
         known, ask = before.get(id(held)), held.ask
         if known is None:
             _one_each(ask.tasks, ("state", "reservations", position, "ask"))
-            priority = ask.priority or 0
-            pods = [
-                pod_of(ask.id, ask.queue, task, priority if task.priority is None else task.priority, ask.required_node)
-                for task in ask.tasks
-            ]
-            known = held, pods
+            known = held, [_pod_of(ask, task, ask.priority or 0) for task in ask.tasks]
         claims[id(held)] = known
     return claims
 
@@ -315,7 +313,7 @@ def _machines(nodes: Sequence[Node], running: Running) -> list[Machine]:
     for pod in running.having(_host_ports):
         holders.setdefault(pod.node, []).append(pod)
     return [
-        _machine(i, node, used, _taken(holders[i]) if i in holders else _NO_PORTS, None, (running, here))
+        _machine(i, node, used, taken_by(holders[i]) if i in holders else _NO_PORTS, None, (running, here))
         for i, (node, used, here) in enumerate(zip(nodes, _used(running, order, ends), parts, strict=True))
     ]
 
@@ -342,10 +340,6 @@ def _sum(requests: Iterable[dict[str, int]]) -> dict[str, int]:
         for resource, amount in amounts.items():
             used[resource] = used.get(resource, 0) + amount
     return used
-
-
-def _taken(pods: Iterable[Pod]) -> frozenset[Port]:
-    return frozenset(port for pod in pods for port in pod.ports)
 
 
 def _machine(
@@ -404,7 +398,7 @@ class World:
 
     def withdraw(self, ask: str, pod: Pod) -> None:
         """The pod of this ask is nominated nowhere."""
-        for node, held in self.nominated.items():
+        for node, held in self.nominated.items() if self.claims(ask, pod) else ():
             if any(name == ask and other.name == pod.name for name, other in held):
                 self.nominate(node, [nominee for nominee in held if nominee[0] != ask or nominee[1].name != pod.name])
 
