@@ -335,15 +335,17 @@ def _is_held(ask: Ask) -> bool:
 
 def _without_held(question: Question) -> Question:
     """Without asks that their own scheduler does not try: nobody has to go for them, and they are in nobody's way."""
-    if not any(map(_is_held, question.asks)):
+    if not any(ask.pending_reason is not None and _is_held(ask) for ask in question.asks):
         return question
     return replace(question, asks=[ask for ask in question.asks if not _is_held(ask)])
 
 
 def _with_reasons(question: Question, result: Result) -> Result:
     """With those that are not tried, and beside why others wait what their scheduler says of it."""
+    if question.brief:
+        return result
     reasons = {ask.id: ask.pending_reason for ask in question.asks if ask.pending_reason is not None}
-    if question.brief or not reasons:
+    if not reasons:
         return result
     said = {decision.ask: decision for decision in result.decisions}
     decisions: list[Decision] = []

@@ -205,7 +205,8 @@ class SimulatedCluster:
     @property
     def holds(self) -> Callable[[str], bool]:
         """Whether one of a name runs, as of a round."""
-        return self._loaded.index.workloads.__contains__ if self._ahead is None else self._runs
+        follows = self._ahead is None or not self._pending
+        return self._loaded.index.workloads.__contains__ if follows else self._runs
 
     def _runs(self, name: str) -> bool:
         return self.workload(name) is not None

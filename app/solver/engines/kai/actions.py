@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.fair_share import Left
-from app.solver.engines.kai.job_order import ByLeaf, Clocks, Lines, PendingOrder, VictimTable, those
+from app.solver.engines.kai.job_order import Clocks, Lines, PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RUNNING, added_up, total
 from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
-from app.solver.engines.kai.queue_order import QueueOrder
+from app.solver.engines.kai.queue_order import ByLeaf, QueueOrder, those
 from app.solver.engines.kai.search import Search
 from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail, down_for_gone
 from app.solver.engines.kai.state import CompiledState

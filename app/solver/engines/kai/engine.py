@@ -186,7 +186,7 @@ def _resident(
     before, old = loaded.resident, loaded.jobs
     baseline = _baseline(loaded, fresh, jobs_edits, task_edits)
     resident = Resident(baseline=baseline, layout=before.layout, asks=before.asks, likes=before.likes,
-                        divided=before.divided)  # fmt: skip
+                        divided=before.divided, in_line=before.in_line)  # fmt: skip
     if baseline is not None:
         gone = (t for a, b, _, _ in task_edits for t in range(a, b))
         touched = {*(old.task_node[t] for t in gone), *fresh.task_node} - {NOWHERE}
@@ -272,8 +272,9 @@ def check_asks(state: CompiledState, asks: Sequence[Ask]) -> list[Ask]:
     problems, new = list[Problem](), list[Ask]()
     known, readable, gangs = state.resident.asks, Readable(), any(state.jobs.gang)
     for a, ask in enumerate(asks):
-        read = known.get(id(ask))
-        sound = read is not None and read.ask is ask and read.sound
+        sound = (read := known.get(id(ask))) is not None and read.sound
+        if sound and not gangs:
+            continue
         if not sound:
             new.append(ask)
             sound = is_plain(ask, readable)

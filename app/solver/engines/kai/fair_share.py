@@ -3,6 +3,7 @@ what every queue is entitled to and holds, in the tables that the actions compar
 which of those that wait are alike.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -227,8 +228,9 @@ def _use(state: CompiledState, jobs: Jobs) -> tuple[list[Share], list[Share], li
     pending = [[0, 0, 0] for _ in tree.names]
     wants, _ = by_memory(state, jobs)
     if wants is jobs.task_request:
-        for j, _, want in jobs.waiting:
-            _add(pending[jobs.queue[j]], want)
+        queue = jobs.queue
+        for (q, want), times in Counter([(queue[j], want) for j, _, want in jobs.waiting]).items():
+            _add(pending[q], [amount * times for amount in want])
     else:
         for t in range(len(state.jobs.task_name), len(jobs.task_name)):
             if jobs.task_state[t] == PENDING:
@@ -240,7 +242,7 @@ def _use(state: CompiledState, jobs: Jobs) -> tuple[list[Share], list[Share], li
     return base.allocated, base.fixed, requested
 
 
-def _add(to: list[int], request: tuple[int, ...]) -> None:
+def _add(to: list[int], request: Sequence[int]) -> None:
     to[CPU] += request[CPU]
     to[MEMORY] += request[MEMORY]
     to[GPU] += request[GPU]
@@ -318,6 +320,7 @@ class JobCounts:
     ) -> None:  # fmt: skip
         """``count``: of all jobs; ``active``, ``used``: of those of the state, which come first; ``waiting``: see
         ``Jobs``."""
+        self._running = len(active)
         more = [0] * (count - len(active))
         self._add = journal.add
         self.active, self.used = active + more, used + more
@@ -369,11 +372,15 @@ class JobCounts:
         """``waiting``, the best first, by what differs in nothing but priority and age. Who was touched by a statement
         (``version``), or has pods that neither run nor wait, is like nobody."""
         like, tasks, used, active, pending = jobs.like, jobs.tasks, self.used, self.active, self.pending
-        kinds: dict[Hashable, list[int]] = {}
+        running, kinds = self._running, dict[Hashable, list[int]]()
         for j in waiting:
-            number, waits = len(tasks[j]), pending[j]
-            known = like.get(j) if used[j] == active[j] == number - waits and not version[j] else None
-            kinds.setdefault(~j if known is None else (known, number, waits), []).append(j)
+            kind: Hashable = like.get(j)
+            if version[j]:
+                kind = None
+            elif j < running:
+                number, waits = len(tasks[j]), pending[j]
+                kind = (kind, number, waits) if used[j] == active[j] == number - waits and kind is not None else None
+            kinds.setdefault(~j if kind is None else kind, []).append(j)
         return list(kinds.values())
 
 

@@ -12,6 +12,7 @@ from app.solver.engines.kai.jobs import GPU, PIPELINED, Share, rank, total
 from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.queue_order import (
     NOTHING,
+    ByLeaf,
     Entry,
     L,
     Node,
@@ -21,6 +22,8 @@ from app.solver.engines.kai.queue_order import (
     Waiting,
     minus,
     plus,
+    put_in_line,
+    those,
 )
 from app.solver.engines.kai.state import Key, Victim
 
@@ -34,10 +37,6 @@ def job_key(overlay: Overlay, job: int, rank: int) -> Key:
 def key_now(overlay: Overlay, job: int) -> Key:
     """The key of the job as it stands."""
     return job_key(overlay, job, overlay.elastic_rank(job))
-
-
-ByLeaf = Mapping[int, list[Entry]]
-"""Jobs of each leaf that has some, the best first. Lists stay as they are: who changes one makes another."""
 
 
 class Lines:
@@ -55,21 +54,35 @@ class Lines:
         """Those that statements have touched are looked at again."""
         overlay, keys, queue = self._overlay, self._keys, self._overlay.jobs.queue
         if keys is None:
-            leaf = overlay.leaf
-            entries = sorted([(key_now(overlay, job), job) for job in overlay.pending_jobs() if leaf[job]])
+            entries = self._in_line([job for job in overlay.pending_jobs() if overlay.leaf[job]])
             self._keys = {job: key for key, job in entries}
             for entry in entries:
                 self._all.setdefault(queue[entry[1]], []).append(entry)
-                if overlay.ready(entry[1]):
-                    self._ready.setdefault(queue[entry[1]], []).append(entry)
+            self._ready = {**those(self._all, overlay.ready)}
         elif self._settled != len(overlay.settled):
             for job in overlay.settled_since(self._settled):
                 before, now = keys.pop(job, None), None
                 if overlay.pending[job] and overlay.leaf[job]:
                     now = keys[job] = key_now(overlay, job)
-                _replace(self._all, queue[job], job, before, now)
-                _replace(self._ready, queue[job], job, before, now if overlay.ready(job) else None)
+                put_in_line(self._all, queue[job], job, before, now)
+                put_in_line(self._ready, queue[job], job, before, now if overlay.ready(job) else None)
         self._settled = len(overlay.settled)
+
+    def _in_line(self, waiting: list[int]) -> list[Entry]:
+        """The jobs in order: that of the last decision, as far as they waited then, is right but for a few."""
+        overlay, jobs, resident = self._overlay, self._overlay.jobs, self._overlay.state.resident
+        asks, ask, active, least, gang = overlay.asks, jobs.ask, overlay.active, jobs.min_available, jobs.gang
+        new = {id(asks[ask[job]]): job for job in waiting}
+        known = [new.pop(name) for name in resident.in_line if name in new]
+        priority, created, uid = jobs.priority, jobs.created, jobs.uid
+        entries = [
+            ((-priority[job], 0, created[job], uid[job], job), job)
+            if not active[job] and least[job] > 0 and gang[job] is None else (key_now(overlay, job), job)
+            for job in (*known, *new.values())
+        ]  # fmt: skip
+        entries.sort()
+        resident.in_line = [id(asks[ask[job]]) for _, job in entries]
+        return entries
 
     def all(self) -> tuple[Mapping[int, Key], ByLeaf]:
         """All of them, and their keys."""
@@ -93,25 +106,6 @@ class Lines:
         if self._kinds[0] != self._settled:
             self._kinds = self._settled, overlay.counts.kinds(overlay.jobs, jobs, overlay.version)
         return Left(overlay.settled, number, self._kinds[1])
-
-
-def _replace(lines: dict[int, list[Entry]], queue: int, job: int, before: Key | None, now: Key | None) -> None:
-    """The job's key was ``before`` and is ``now``, None where it has no place in its line."""
-    line = lines.get(queue, []).copy()
-    if before is not None and line[(i := bisect_left(line, (before, job))) : i + 1] == [(before, job)]:
-        del line[i]
-    if now is not None:
-        insort(line, (now, job))
-    if line:
-        lines[queue] = line
-    else:
-        lines.pop(queue, None)
-
-
-def those(waiting: ByLeaf, are: Callable[[int], bool]) -> ByLeaf:
-    """Only the jobs that ``are``."""
-    some = {queue: [entry for entry in entries if are(entry[1])] for queue, entries in waiting.items()}
-    return {queue: entries for queue, entries in some.items() if entries}
 
 
 class PendingOrder:

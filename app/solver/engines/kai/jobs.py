@@ -372,6 +372,25 @@ class Jobs:
             return gang.elastic(self.by_pod_set(self.tasks[j]))
         return self.min_available[j] < len(self.tasks[j])
 
+    def grow(self, a: int, pods: list[int], in_order: list[int], like: int | None) -> None:
+        """Ask number ``a`` adds pods to a job that there is. ``like``: see the class."""
+        j, tasks = self.of_ask[a], self.tasks
+        if self.ask[j] < 0:
+            self.ask[j] = a
+            self.asked[j] = in_order
+        else:
+            self.asked.pop(j, None)
+        if not tasks[j]:
+            self.in_order[j] = self.asked[j] = in_order
+            tasks[j] = pods
+        else:
+            self.in_order.pop(j, None)
+            tasks[j] = tasks[j] + pods
+        if like is not None and j in self.asked:
+            self.like[j] = like
+        else:
+            self.like.pop(j, None)
+
     def is_stale(self, j: int, used: int, used_pods: Callable[[int], Mapping[str, Sequence[int]]]) -> bool:
         """Some of the gang runs (``used``: how many, those being released counted; ``used_pods``: by pod set), none of
         it has ended well, and some pod set lacks pods."""

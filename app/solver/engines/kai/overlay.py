@@ -119,7 +119,7 @@ class Overlay:
         self._waiting = [j for j, count in enumerate(self.pending) if count]
         self.node_names = state.node_name
         self._first_of_ask = list(accumulate([len(ask.tasks) for ask in asks], initial=self.running_tasks))
-        self.leaf = [tree.is_leaf(q) for q in jobs.queue]
+        self.leaf = list(map([tree.is_leaf(q) for q in range(len(tree))].__getitem__, jobs.queue))
         self._ordered = jobs.in_order
         self.version = [0] * len(jobs.id)  # by job: the last statement that touched it, as ``closed`` counts them
         self.settled: list[int] = []  # jobs that statements touched, one after the other

@@ -2,7 +2,7 @@
 leaves, and the bounds that a job must keep.
 """
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,6 +69,27 @@ class Heap(Generic[T]):
 
 
 Entry = tuple[Key, int]
+ByLeaf = Mapping[int, list[Entry]]
+"""Jobs of each leaf that has some, the best first. Lists stay as they are: who changes one makes another."""
+
+
+def put_in_line(lines: dict[int, list[Entry]], queue: int, job: int, before: Key | None, now: Key | None) -> None:
+    """The job's key was ``before`` and is ``now``, None where it has no place in its line."""
+    line = lines.get(queue, []).copy()
+    if before is not None and line[(i := bisect_left(line, (before, job))) : i + 1] == [(before, job)]:
+        del line[i]
+    if now is not None:
+        insort(line, (now, job))
+    if line:
+        lines[queue] = line
+    else:
+        lines.pop(queue, None)
+
+
+def those(waiting: ByLeaf, are: Callable[[int], bool]) -> ByLeaf:
+    """Only the jobs that ``are``."""
+    some = {queue: [entry for entry in entries if are(entry[1])] for queue, entries in waiting.items()}
+    return {queue: entries for queue, entries in some.items() if entries}
 
 
 class Waiting:

@@ -6,6 +6,7 @@ What is kept is filled in as needed. Two threads may fill the same entry, with t
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain, repeat
 from operator import attrgetter
 
 from app.solver.compiled import ROOTLESS, ResourceIndex, Tree
@@ -45,7 +46,7 @@ from app.solver.engines.kai.jobs import (
 )
 from app.solver.kubernetes import PODS, untolerated
 from app.solver.model.problems import InvalidInput
-from app.solver.model.state import Ask, Node, State, Workload
+from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.question import safe_point
 
 Key = tuple[int, int, int, str, int]
@@ -124,40 +125,41 @@ class Victim:
         self.others = others
 
 
+Pod = tuple[str, int, Vector, Portion | None, str, tuple[tuple[int, int], ...], Task]
+"""A pod of an ask: its name, its state, what it asks for, in shares of GPUs too, its constraints, what it takes from a
+node, shares left out, and the pod itself."""
+
+
 @dataclass(slots=True)
 class AskRead:
-    """The pods of an ask as they go into the tables. ``order``: their places in task order, ``in_order`` if that is as
-    they come; ``waits``: how many of them wait, and for how much together; ``like``: a number for what counts of it but
-    priority and age, equal for asks that find the same room, None where its pods differ; ``one_by_one``: the same where
-    each is placed by itself; ``row``: the ask as a job, where it is one. ``sound``: nothing is wrong."""
+    """The pods of an ask as they go into the tables, and ``places``, theirs in task order. ``waits``: how many of them
+    wait, and for how much together; ``like``: a number for what counts of it but priority and age, equal for asks that
+    find the same room, None where its pods differ; ``one_by_one``: the same, however many, where each is placed by
+    itself; ``row``: the ask as a job, where it is one. ``sound``: nothing is wrong."""
 
     ask: Ask
-    names: list[str]
-    states: list[int]
-    requests: list[Vector]
-    portions: list[Portion | None]
-    constraints: list[str]
-    order: list[int]
-    columns: list[tuple[tuple[int, int], ...]]
+    pods: list[Pod]
+    places: Sequence[int]
     waits: tuple[int, Share]
     like: int | None = None
     one_by_one: int | None = None
-    in_order: bool = False
     row: Row | None = None
     sound: bool = False
 
 
 @dataclass(slots=True)
 class Resident:
-    """``alike``: see there. ``asks``: those last decided, by identity; ``likes``: what they are alike in; ``divided``:
-    shares of queues by resource and by what they ask for. By job of the state: its pods in order, and the job as a
-    victim before anything happened to it."""
+    """``alike``: see there. ``asks``: those last decided, by identity; ``likes``: what they are alike in; ``in_line``:
+    by identity in the order in which they waited, as a first guess; ``divided``: shares of queues by resource and by
+    what they ask for. By job of the state: its pods in order, and the job as a victim before anything happened to
+    it."""
 
     baseline: Baseline | None = None
     layout: Layout | None = None
     asks: dict[int, "AskRead"] = field(default_factory=dict)
     likes: dict[Hashable, Hashable] = field(default_factory=dict)
     divided: dict[Hashable, tuple[list[float], list[float]]] = field(default_factory=dict)
+    in_line: list[int] = field(default_factory=list)
     alike: dict[Kind, list[int]] | None = None
     order: dict[int, list[int]] = field(default_factory=dict)
     victims: dict[int, Victim] = field(default_factory=dict)
@@ -239,71 +241,72 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
     """
     jobs = state.jobs.copy()
     resources = ResourceIndex(state.resources.names)
-    columns = Columns(resources, state.configuration.policy.release)
-    queues = state.configuration.tree.index
-    resident, reads = state.resident, dict[int, AskRead]()
+    rules, queues, resident = state.configuration.policy.release, state.configuration.tree.index, state.resident
+    columns = Columns(resources, rules)
     if len(resident.likes) > _MOST_LIKES:
         resident.asks, resident.likes = {}, {}
-    known, likes, rules = resident.asks, resident.likes, state.configuration.policy.release
-    tasks, by_id, rows = jobs.tasks, jobs.by_id, list[Row]()
-    running, first = len(tasks), len(jobs.task_name)
-    done = first
-    for a, ask in enumerate(asks):
-        read = known.get(id(ask))
-        if read is None or read.ask is not ask:
-            read = _read(ask, columns, likes)
-        reads[id(ask)] = read
-        count = len(read.names)
-        pods = list(range(done, done + count))
-        order = pods if read.in_order else [done + place for place in read.order]
-        j = by_id.get(ask.workload) if ask.workload is not None else None
-        if j is None:
-            j = len(tasks)
-            if read.row is None:
-                read.row = row_of(ask, queues[ask.queue], rules)
-            rows.append(read.row)
-            tasks.append([])
-            jobs.ask.append(a)
-            by_id.setdefault(ask.id, j)
-        elif jobs.ask[j] < 0:
-            jobs.ask[j] = a
-            jobs.asked[j] = order
-        else:
-            jobs.asked.pop(j, None)
-        jobs.of_ask.append(j)
-        if not tasks[j]:
-            jobs.in_order[j] = jobs.asked[j] = order
-            tasks[j] = pods
-        else:
-            jobs.in_order.pop(j, None)
-            tasks[j] = tasks[j] + pods
-        like = read.like if j >= running else read.one_by_one if _alone(jobs, j, ask, queues) else None
-        if like is not None and j in jobs.asked:
-            jobs.like[j] = like
-        else:
-            jobs.like.pop(j, None)
-        jobs.task_name += read.names
-        jobs.task_job += [j] * count
-        jobs.task_state += read.states
-        jobs.task_portion += read.portions
-        jobs.ask_constraints += read.constraints
-        jobs.ask_columns += read.columns
-        jobs.waiting.append((j, *read.waits))
-        jobs.task_request += read.requests
-        jobs.task_wire += ask.tasks
-        done += count
-    add_rows(jobs, rows)
-    jobs.task_node += [NOWHERE] * (done - first)
+    known, likes = resident.asks, resident.likes
+    reads = [known.get(id(ask)) or _read(ask, columns, likes) for ask in asks]
+    tasks, running, first = jobs.tasks, len(jobs.tasks), len(jobs.task_name)
+    counts = [len(read.pods) for read in reads]
+    starts = accumulate(counts, initial=first)
+    pods = [
+        [start] if count == 1 else list(range(start, start + count))
+        for start, count in zip(starts, counts, strict=False)
+    ]
+    jobs.of_ask, own = _jobs_of(asks, jobs.by_id, running)
+    for a in own:
+        if reads[a].row is None:
+            reads[a].row = row_of(asks[a], queues[asks[a].queue], rules)
+    add_rows(jobs, [reads[a].row or () for a in own])
+    tasks += [pods[a] for a in own]
+    jobs.ask += own
+    places = [
+        of if len(of) == 1 else [of[place] for place in read.places] for of, read in zip(pods, reads, strict=True)
+    ]
+    jobs.in_order = dict(enumerate([places[a] for a in own], running))
+    jobs.asked = jobs.in_order.copy()
+    jobs.like = {j: like for j, a in enumerate(own, running) if (like := reads[a].like) is not None}
+    if len(own) < len(asks):
+        for a in sorted(set(range(len(asks))).difference(own)):
+            j, read = jobs.of_ask[a], reads[a]
+            like = read.like if j >= running else read.one_by_one if _alone(jobs, j, read.ask, queues) else None
+            jobs.grow(a, pods[a], places[a], like)
+    jobs.task_job += chain.from_iterable(map(repeat, jobs.of_ask, counts))
+    jobs.task_node += [NOWHERE] * (len(jobs.task_job) - first)
+    jobs.waiting = [(j, *read.waits) for j, read in zip(jobs.of_ask, reads, strict=True)]
+    if done := [pod for read in reads for pod in read.pods]:
+        names, states, requests, portions, limits, takes, wires = zip(*done, strict=True)
+        jobs.task_name += names
+        jobs.task_state += states
+        jobs.task_request += requests
+        jobs.task_portion += portions
+        jobs.ask_constraints += limits
+        jobs.ask_columns += takes
+        jobs.task_wire += wires
     width = len(resources)
     if width == len(state.resources):
-        state.resident.asks = reads
+        state.resident.asks = {id(read.ask): read for read in reads}
     if width > len(QUEUE_RESOURCES):
         jobs.task_request = [v if len(v) == width else widened(v, width) for v in jobs.task_request]
     return jobs, resources
 
 
+def _jobs_of(asks: Sequence[Ask], by_id: dict[str, int], running: int) -> tuple[list[int], list[int]]:
+    """The job of each ask, and the asks that are jobs of their own, which come into ``by_id``."""
+    of_ask, own = list[int](), list[int]()
+    for a, ask in enumerate(asks):
+        j = by_id.get(ask.workload) if ask.workload is not None else None
+        if j is None:
+            j = running + len(own)
+            own.append(a)
+            by_id.setdefault(ask.id, j)
+        of_ask.append(j)
+    return of_ask, own
+
+
 def _read(ask: Ask, columns: Columns, likes: dict[Hashable, Hashable]) -> AskRead:
-    tasks, pods = ask.tasks, list[tuple[int, Vector, Portion | None, str, tuple[tuple[int, int], ...]]]()
+    tasks, pods = ask.tasks, list[Pod]()
     for task, before in zip(tasks, (None, *tasks), strict=False):
         if before is None or not are_twins(task, before):
             request = columns(task.requests, pod=True)
@@ -311,22 +314,17 @@ def _read(ask: Ask, columns: Columns, likes: dict[Hashable, Hashable]) -> AskRea
             status = GONE if task.state == "gated" else PENDING
             request = with_shares(request, portion, None)
             (takes,) = columns_of([request], [portion], {})
-            pods.append((status, request, portion, constraints(task, ask), takes))
+            pods.append((task.name, status, request, portion, constraints(task, ask), takes, task))
         else:
-            pods.append(pods[-1])
-    states, requests, portions, limits, takes = map(list, zip(*pods, strict=True)) if pods else ([], [], [], [], [])
-    waits = [request for request, status in zip(requests, states, strict=True) if status == PENDING]
-    read = AskRead(
-        ask, [task.name for task in tasks], states, requests, portions, limits,
-        sorted(range(len(tasks)), key=lambda place: task_key(tasks[place])),
-        takes, (len(waits), summed(waits)),
-    )  # fmt: skip
-    read.in_order = read.order == list(range(len(tasks)))
-    if ask.sub_groups is None and (len(set(map(id, pods))) == 1 or len(set(pods)) == 1):
-        each = ask.queue, ask.preemptible is not False, None, pods[0]
-        all_at_once = (*each[:2], (ask.min_available, len(tasks)), pods[0])
+            pods.append((task.name, *pods[-1][1:-1], task))
+    waits = [request for _, status, request, *_ in pods if status == PENDING]
+    places = range(len(tasks)) if len(tasks) < 2 else sorted(range(len(tasks)), key=lambda i: task_key(tasks[i]))
+    read = AskRead(ask, pods, places, (len(waits), summed(waits)))
+    if ask.sub_groups is None and pods and len({pod[1:-1] for pod in pods}) == 1:
+        each = ask.queue, ask.preemptible is not False, None, pods[0][1:-1]
+        as_a_job = (*each[:2], (max(1, ask.min_available or 1), len(tasks)), pods[0][1:-1])
         read.one_by_one = id(likes.setdefault(each, each))
-        read.like = id(likes.setdefault(all_at_once, all_at_once)) if (ask.min_available or 1) > 1 else read.one_by_one
+        read.like = id(likes.setdefault(as_a_job, as_a_job))
     return read
 
 

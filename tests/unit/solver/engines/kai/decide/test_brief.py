@@ -1,6 +1,7 @@
 """Whom a cycle looks at where nobody hears why: the plan is that of the cycle which looks at everybody."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,14 +10,16 @@ import pytest
 from app.solver.engines.kai import actions
 from app.solver.engines.kai.configuration import compile_configuration
 from app.solver.engines.kai.engine import plan
-from app.solver.engines.kai.job_order import PendingOrder
+from app.solver.engines.kai.job_order import Lines, PendingOrder, key_now
+from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.state import compile_state
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Plan
 from app.solver.model.request import DecisionRequest
-from app.solver.model.state import State
+from app.solver.model.state import Ask, State
 from app.solver.question import Question
+from tests.support.kai_parts import open_overlay
 from tests.support.kai_world import NOW, Json
 from tests.unit.solver.engines.kai.case import ask, node, queue, workload
 
@@ -85,3 +88,21 @@ def test_an_easier_one_behind_those_has_its_turn(monkeypatch: pytest.MonkeyPatch
     assert (of_all, few) == ({"turns": 4, "searches": 2}, {"turns": 4, "searches": 2})
     assert [eviction.workload for eviction in heard.evictions] == ["z"]
     assert heard == unheard
+
+
+def test_who_waits_is_put_in_order_from_the_order_of_the_last_round() -> None:
+    """Some are gone by then, some are new, and two are not where they were in the request."""
+    body = {
+        "engine": "kai", "now": NOW.isoformat(), "configuration": {"queues": QUEUES}, "asks": waiting(12, 1),
+        "state": {"nodes": [node("m", gpu=0)], "workloads": []},
+    }  # fmt: skip
+    asks = open_overlay(body).asks
+    state = open_overlay(body).state
+    rounds: list[Sequence[Ask]] = [asks[:8], [*asks[4:6][::-1], *asks[:2], *asks[9:]], [], asks]
+    for some in rounds:
+        overlay = Overlay(state, some, micros(NOW))
+        keys, by_leaf = Lines(overlay).all()
+        in_order = sorted((key_now(overlay, job), job) for job in overlay.jobs.of_ask)
+        assert [*keys.items()] == [(job, key) for key, job in in_order]
+        assert {entry for entries in by_leaf.values() for entry in entries} == {*in_order}
+        assert state.resident.in_line == [id(some[overlay.jobs.ask[job]]) for _, job in in_order]
