@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
-from app.solver.engines.ytsaurus import ahead, crowd, fair_shares, kinds
+from app.solver.engines.ytsaurus import ahead, crowd, fair_shares, heartbeat, kinds
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import play, request_for, unseen, without_digests, without_hopeless
 
@@ -273,14 +273,19 @@ def backlogs(draw: st.DrawFn) -> SimulationRequest:
     )  # fmt: skip
 
 
-@given(backlogs())
+@given(backlogs(), st.sampled_from([2, heartbeat.MOST_STARTS]))
 @examples(40)
-def test_a_backlog_comes_to_the_same_whether_somebody_looks_or_not(met: Met, request_: SimulationRequest) -> None:
-    """Of those who are alike the first is looked at, who may be another in the next round."""
+def test_a_backlog_comes_to_the_same_whether_somebody_looks_or_not(
+    met: Met, request_: SimulationRequest, most: int
+) -> None:
+    """Of those who are alike the first is looked at, who may be another in the next round; a heartbeat may start no
+    more than ``most``."""
     rounds: list[crowd.Foreseen] = []
     possible = without_hopeless(request_)
-    told = play(possible)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heartbeat, "MOST_STARTS", most)
+        patch.setattr(ahead, "MOST_STARTS", most)
+        told = play(possible)
         noting(patch, crowd.Crowd, "foreseen", rounds)
         unwatched = unseen(possible)
     assert unwatched.bytes() == without_digests(told)

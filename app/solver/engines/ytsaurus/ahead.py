@@ -9,7 +9,7 @@ operation first. All else is asked.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import floor
-from operator import add, gt, sub
+from operator import add, gt, le, sub
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from app.solver.engines.ytsaurus.fair_shares import (
     pools_lacking,
     shares_of,
 )
-from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, backoffs_over
+from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, MOST_STARTS_IN_ALL, backoffs_over
 from app.solver.engines.ytsaurus.kinds import Due, Line, Need, Operation
 from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
 from app.solver.engines.ytsaurus.polyline import EPSILON
@@ -392,8 +392,11 @@ class Ahead(rounds.Ahead[CompiledState]):
         """What each heartbeat starts, in the order of nodes. ``among``, ``waiting``: needs of the tasks that wait, and
         how many these are; ``take``: which nodes may preempt, and what does so."""
         needs = [*among]
-        fitting = [self._fitting(need) for need in needs]
-        loud: Flags = np.logical_or.reduce(fitting if take is None else [take[0], *fitting])
+        most: list[int] = self._free.max(axis=1).tolist()
+        loud: Flags = np.zeros(len(self.names), bool) if take is None else take[0].copy()
+        for need in needs:
+            if all(map(le, need, most)):
+                loud |= self._fitting(need)
         if not loud.any():
             return []
         first = lines[0].members[0][1]
@@ -409,6 +412,15 @@ class Ahead(rounds.Ahead[CompiledState]):
             if not beats.waiting:
                 break
         return beats.starts
+
+    def _starts_few(self, needs: Iterable[Need], waiting: int) -> bool:
+        """Whether heartbeats surely start no more than they may: whatever starts takes the least of something."""
+        if waiting <= MOST_STARTS:
+            return True
+        least: list[int] = [min([n for n in amounts if n], default=0) for amounts in zip(*needs, strict=True)]
+        free: list[int] = self._free.max(axis=1).tolist()
+        most = sum([amount // of for amount, of in zip(free, least, strict=True) if of])
+        return most <= MOST_STARTS and waiting <= MOST_STARTS_IN_ALL
 
     def _fitting(self, need: tuple[int, ...]) -> Flags:
         """By node: whether so much is free. Nothing is where nothing is asked for: no node is overcommitted."""

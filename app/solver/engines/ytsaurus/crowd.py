@@ -17,7 +17,6 @@ from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, Take, moved_on
 from app.solver.engines.ytsaurus.fair_shares import leaves_room, plain_tree, shares_of
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
 from app.solver.engines.ytsaurus.heartbeat import (
-    MOST_STARTS,
     REASONS,
     backoffs_over,
     list_again,
@@ -25,7 +24,6 @@ from app.solver.engines.ytsaurus.heartbeat import (
     taken_of,
 )
 from app.solver.engines.ytsaurus.kinds import (
-    MOST_KINDS,
     NOWHERE,
     UNKNOWN,
     Alikes,
@@ -66,8 +64,10 @@ from app.solver.model.decision import PlannedEviction
 from app.solver.model.state import Ask, Node, Task, Workload
 from app.solver.rounds import Turn, Wakes
 
-MOST_CROWDED = 500
-"""Operations that are looked at one by one in every round."""
+MOST_CROWDED = 5_000
+"""Operations that run: what they may lose is looked at one by one where somebody starves."""
+_MOST_DIFFERING = 1_000
+"""Kinds of operations for which it is quicker to go through them one by one than all operations at once."""
 
 
 class Foreseen(NamedTuple):
@@ -270,7 +270,7 @@ class Crowd(Ahead):
             for name in self._dirty:
                 self._counted(name, waiting.get(name))
             self._dirty.clear()
-        if self._unclear or not 0 < self._counts.wanted <= MOST_STARTS:
+        if self._unclear or not self._counts.wanted or not self._starts_few(self._counts.needs, self._counts.wanted):
             return None
         if self._lacking is None and (below := self._shared()) is not None:
             self._lacking = below
@@ -377,7 +377,7 @@ class Crowd(Ahead):
         parts, usage = self._counts.parts, self._pool_usage
         shares = shares_of(self._cluster, np.array((usage, usage + self._counts.pool_wanted), float))
         scale, pool_scale = self._scaling.of(frozenset([part.weights for part in parts.values()]))
-        if sum([len(part.counts) for part in parts.values()]) > MOST_KINDS or (
+        if sum([len(part.counts) for part in parts.values()]) > _MOST_DIFFERING or (
             all([part.fits for part in parts.values()]) and leaves_room(shares[1], self._limits)  # noqa: C419
         ):
             return None
