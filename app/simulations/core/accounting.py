@@ -217,8 +217,11 @@ class _Changes:
     __slots__ = ("done", "held", "lost", "overhead", "wanted")
 
     def __init__(self) -> None:
-        self.held, self.wanted = Amounts(), Amounts()
-        self.done, self.lost, self.overhead = Areas(), Areas(), Areas()
+        self.held: Amounts = {}
+        self.wanted: Amounts = {}
+        self.done: Areas = {}
+        self.lost: Areas = {}
+        self.overhead: Areas = {}
 
 
 class AllQueueStatistics:

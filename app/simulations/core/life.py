@@ -43,7 +43,8 @@ class Holding:
         checkpoints were taken. ``spent``: how long each took. What is thrown away is the end of the run; of the rest
         checkpoints have their part by time."""
         progressed, lost, overhead = spent
-        useful, thrown = Areas(), Areas()
+        useful: Areas = {}
+        thrown: Areas = {}
         cut = now - lost
         ends = [since for since, _ in self._levels[1:]] + [now]
         for (since, amounts), until in zip(self._levels, ends, strict=True):

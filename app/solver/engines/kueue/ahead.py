@@ -22,6 +22,7 @@ from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, pr
 from app.solver.engines.kueue.overlay import Usage
 from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, instant, leaving
 from app.solver.kubernetes import PODS
+from app.solver.model.kueue import FlavorFungibility
 from app.solver.model.state import Ask, Workload
 
 _Column = NDArray[np.int64]
@@ -308,19 +309,18 @@ def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
     room."""
     configuration = ahead.configuration
     rules, mode, level = configuration.policy[queue].fungibility, Mode.FIT, 0
-    flavors, request, unfinished = dict[str, str](), list[tuple[int, int]](), False
+    flavors: dict[str, str] = {}
+    request: list[tuple[int, int]] = []
+    unfinished = False
     vain = len(wish.groups) == 1 and ask.preemption_policy != "Never"
     for offers in wish.groups:
         best, chosen, reaches, stopped = WORST, None, 0, -1
         for offer in offers:
-            suits = _suits(ahead, ask, queue, offer)
-            if suits is None:
+            offered = _offered(ahead, ask, queue, offer, rules)
+            if offered is None:
                 return None
-            worst, highest = BEST, 0
-            for suit in suits:
-                vain = vain and suit.fit is Fit.NO_CANDIDATES
-                worst = suit if preferred(worst, suit, rules) else worst
-                highest = max(highest, suit.level)
+            worst, highest, helpless = offered
+            vain = vain and helpless
             stops = stops_search(worst, rules)
             if stops or preferred(worst, best, rules):
                 best, chosen, reaches = worst, offer, highest
@@ -340,21 +340,27 @@ def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
     return Verdict(ask, queue, mode, level, flavors, tuple(sorted(request)), unfinished)
 
 
-def _suits(ahead: Ahead, ask: Ask, queue: int, offer: _Offer) -> list[Suit] | None:
-    """By what is asked for, up to what can't be had at all. None: somebody's going could make room."""
-    suits: list[Suit] = []
+def _offered(
+    ahead: Ahead, ask: Ask, queue: int, offer: _Offer, rules: FlavorFungibility
+) -> tuple[Suit, int, bool] | None:
+    """The worst of what is asked for, up to what can't be had at all; the highest level; whether nobody's going could
+    help with any of it. None: somebody's could."""
+    worst, highest, helpless = BEST, 0, True
     for _, cell, fr, amount in offer.cells:
         suit = _suit(ahead, ask, queue, cell, fr, amount)
         if suit is None:
             return None
-        suits.append(suit)
+        helpless = helpless and suit.fit is Fit.NO_CANDIDATES
+        if suit is not worst and preferred(worst, suit, rules):
+            worst = suit
+        highest = max(highest, suit.level)
         if suit.fit is Fit.NO_FIT:
             break
-    return suits
+    return worst, highest, helpless
 
 
 def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int) -> Suit | None:
-    """See ``Assigner``."""
+    """See ``Assigner``. None: somebody's going could make room."""
     usage = ahead.usage
     quotas = usage.quotas
     if amount > quotas.potential[cell]:
@@ -387,7 +393,9 @@ def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
     configuration = ahead.configuration
     if configuration.fair_sharing and len(heads) > 1:
         return None
-    fitting, waiting, reserving, unfinished = list[Verdict](), list[Ask](), False, False
+    fitting: list[Verdict] = []
+    waiting: list[Ask] = []
+    reserving = unfinished = False
     for ask, wish in heads:
         queue = configuration.tree.index[ask.queue]
         head = None

@@ -43,7 +43,9 @@ def path(tree: Tree, node: int) -> str:
 def eviction_details(overlay: Overlay, ask: Ask, queue: int, targets: Sequence[Target]) -> list[Victim]:
     """The targets in Kueue's order, each with its Evicted and Preempted conditions as of the overlay's ``now``."""
     state, when = overlay.state, to_datetime(overlay.now)
-    tree, victims, said = state.configuration.tree, list[Victim](), dict[tuple[int, Reason], list[Condition]]()
+    tree = state.configuration.tree
+    victims: list[Victim] = []
+    said: dict[tuple[int, Reason], list[Condition]] = {}
     for target, reason in targets:
         workload, node = state.workloads[target], int(state.queue[target])
         conditions = said.get((node, reason))

@@ -233,7 +233,8 @@ class Assigner:
             if refused is not None:
                 self.record.flavor_refused(names, name, refused)
                 continue
-            worst, choices = BEST, dict[str, Choice]()
+            worst = BEST
+            choices: dict[str, Choice] = {}
             for resource, amount in wanted.items():
                 suit = self._suit(name, resource, amount, out)
                 if suit is not worst and preferred(worst, suit, rules):

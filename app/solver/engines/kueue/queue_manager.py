@@ -205,6 +205,8 @@ class QueueManager:
         whether their queues have changed since."""
         self._marked = {name for name in self._marked if (line := self._lines[name]).mark or line.sticky}
         lines = [(name, (line := self._lines[name]).mark, line.sticky) for name in self._marked]
+        if not self._scans and self.usages is None:
+            return (frozenset(lines), (), tuple(sorted(self._freed)), ()), ()
         scans = sorted(self._scans.items())
         places = [
             (job, tuple((task, *sorted(of.items())) for task, of in sorted(scan.flavors.items())))
