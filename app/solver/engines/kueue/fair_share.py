@@ -319,17 +319,20 @@ class Line:
     def head(self) -> Ask | None:
         """The first that is not aside."""
         # One that may not be tried yet stands in no line, and is sticky once it does.
-        if self.sticky in self._shapes and not self._classes[self._shapes[self.sticky]].aside:
-            return self._waiting[self.sticky]
-        while self._active:
-            key, of = self._active[0]
-            first = self._first(of)
-            if key == of.entry and first is not None and first[0] == key:
-                return first[1]
-            heappop(self._active)
-            if key == of.entry:
+        sticky, active = self.sticky, self._active
+        if sticky is not None and sticky in self._shapes and not self._classes[self._shapes[sticky]].aside:
+            return self._waiting[sticky]
+        while active:
+            key, of = active[0]
+            if key is of.entry:
+                first = self._first(of)
+                if first is not None and first[0] is key:
+                    return first[1]
                 of.entry = None
+                heappop(active)
                 self._enter(of)
+            else:
+                heappop(active)
         return None
 
     def shape(self, ask: str) -> bytes:
@@ -363,15 +366,18 @@ class Line:
         first = self._first(of)
         if first is None:
             del self._classes[of.shape]
-        elif first[0] != of.entry:
+        elif first[0] is not of.entry:
             of.entry = first[0]
             heappush(self._active, (first[0], of))
 
     def _first(self, of: _Class) -> tuple[Key, Ask] | None:
-        asks = of.asks
-        while asks and self._waiting.get(asks[0][1].id) is not asks[0][1]:
+        asks, waiting = of.asks, self._waiting
+        while asks:
+            first = asks[0]
+            if waiting.get(first[1].id) is first[1]:
+                return first
             heappop(asks)
-        return asks[0] if asks else None
+        return None
 
 
 class SharedLine(Line):
