@@ -261,12 +261,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._queues.changed(configured)
 
     def due(self, now: int) -> bool:
-        queues = self._queues
-        queues.time_passes(now)
+        self._queues.time_passes(now)
         for job in self._wakes.passed(now):
             self._time_passed(job, now)
-        queues.sample(now)
-        return self._drains or self._moved or (queues.due and bool(queues.heads))
+        self._queues.sample(now)
+        return self._drains or self._moved or (self._queues.due and bool(self._queues.heads))
 
     def wakes_at(self) -> int | None:
         changes = list(self._queues.changes())
