@@ -350,9 +350,9 @@ class Wakes:
             self._heap = [(when, name) for name, when in self._instants.items()]
             heapify(self._heap)
 
-    def has(self, key: str) -> bool:
-        """Whether ``key`` has an instant."""
-        return key in self._instants
+    def keys(self) -> Iterable[str]:
+        """Those that have an instant."""
+        return self._instants.keys()
 
     def first(self) -> int | None:
         """The earliest instant; None: there is none."""

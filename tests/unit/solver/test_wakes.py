@@ -11,6 +11,7 @@ def test_the_first_comes_first_and_each_only_once() -> None:
     for key, at in (("late", 9), ("soon", 3), ("next", 5), ("soon", 4)):
         wakes.set(key, at)
     assert wakes.first() == 4
+    assert sorted(wakes.keys()) == ["late", "next", "soon"]
     assert wakes.passed(3) == []
     assert wakes.passed(5) == ["soon", "next"]
     assert wakes.passed(8) == []

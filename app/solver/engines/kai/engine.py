@@ -271,10 +271,9 @@ def check_asks(state: CompiledState, asks: Sequence[Ask]) -> list[Ask]:
     Kubernetes would refuse, and for running ones without a node."""
     problems, new = list[Problem](), list[Ask]()
     known, readable, gangs = state.resident.asks, Readable(), any(state.jobs.gang)
-    for a, ask in enumerate(asks):
-        sound = (read := known.get(id(ask))) is not None and read.sound
-        if sound and not gangs:
-            continue
+    unsure = {a for a, ask in enumerate(asks) if (read := known.get(id(ask))) is None or not read.sound}
+    for a in range(len(asks)) if gangs else sorted(unsure):
+        ask, sound = asks[a], a not in unsure
         if not sound:
             new.append(ask)
             sound = is_plain(ask, readable)

@@ -3,7 +3,7 @@ what every queue is entitled to and holds, in the tables that the actions compar
 which of those that wait are alike.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -372,15 +372,15 @@ class JobCounts:
         """``waiting``, the best first, by what differs in nothing but priority and age. Who was touched by a statement
         (``version``), or has pods that neither run nor wait, is like nobody."""
         like, tasks, used, active, pending = jobs.like, jobs.tasks, self.used, self.active, self.pending
-        running, kinds = self._running, dict[Hashable, list[int]]()
+        running, kinds = self._running, defaultdict[Hashable, list[int]](list)
         for j in waiting:
             kind: Hashable = like.get(j)
-            if version[j]:
-                kind = None
+            if kind is None or version[j]:
+                kind = ~j
             elif j < running:
                 number, waits = len(tasks[j]), pending[j]
-                kind = (kind, number, waits) if used[j] == active[j] == number - waits and kind is not None else None
-            kinds.setdefault(~j if kind is None else kind, []).append(j)
+                kind = (kind, number, waits) if used[j] == active[j] == number - waits else ~j
+            kinds[kind].append(j)
         return list(kinds.values())
 
 

@@ -58,7 +58,17 @@ class Lines:
             self._keys = {job: key for key, job in entries}
             for entry in entries:
                 self._all.setdefault(queue[entry[1]], []).append(entry)
-            self._ready = {**those(self._all, overlay.ready)}
+            active, pending, least, gang = (
+                overlay.active,
+                overlay.pending,
+                overlay.jobs.min_available,
+                overlay.jobs.gang,
+            )
+            short = {
+                job for job in self._keys
+                if (gang[job] is not None or active[job] + pending[job] < least[job]) and not overlay.ready(job)
+            }  # fmt: skip
+            self._ready = {**those(self._all, lambda job: job not in short)} if short else self._all.copy()
         elif self._settled != len(overlay.settled):
             for job in overlay.settled_since(self._settled):
                 before, now = keys.pop(job, None), None
@@ -98,7 +108,7 @@ class Lines:
     def left(self, waiting: ByLeaf, *, apart: bool) -> Left:
         """These jobs before the first has its turn. ``apart``: whether anybody asks which are alike."""
         overlay, number = self._overlay, sum(map(len, waiting.values()))
-        jobs = (job for entries in waiting.values() for _, job in entries)
+        jobs = [job for entries in waiting.values() for _, job in entries] if apart else []
         if not apart:
             return Left(overlay.settled, number, [])
         if waiting is not self._ready:

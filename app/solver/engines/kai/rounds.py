@@ -453,7 +453,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def carried(self) -> tuple[Hashable, Hashable]:
         """Whose delay is not over; when that is moves on with time."""
-        return (), tuple(job for job in sorted(self.waiting) if self._delays.has(job))
+        return (), tuple(job for job in sorted(self._delays.keys()) if job in self.waiting)
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
         after = super().evicting(workload, task)

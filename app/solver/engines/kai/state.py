@@ -295,6 +295,10 @@ def with_asks(state: CompiledState, asks: Sequence[Ask]) -> tuple[Jobs, Resource
 def _jobs_of(asks: Sequence[Ask], by_id: dict[str, int], running: int) -> tuple[list[int], list[int]]:
     """The job of each ask, and the asks that are jobs of their own, which come into ``by_id``."""
     of_ask, own = list[int](), list[int]()
+    if all(ask.workload is None for ask in asks):
+        of_ask, own = list(range(running, running + len(asks))), list(range(len(asks)))
+        by_id |= {ask.id: j for ask, j in zip(asks, of_ask, strict=True) if ask.id not in by_id}
+        return of_ask, own
     for a, ask in enumerate(asks):
         j = by_id.get(ask.workload) if ask.workload is not None else None
         if j is None:
