@@ -432,7 +432,8 @@ class _Trial:
 
 class _Looks:
     """Who looks for victims in a cycle, and what comes of it. ``tried``: who has found none so far; ``evicting``: who
-    has, and whom; ``since``: whose turn has not come. ``holders``: those that hold a node and may look."""
+    has, and whom; ``since``: whose turn has not come. ``holders``: those that hold a node and may look; ``_vain``:
+    lines and priorities that nobody goes for, until something changes."""
 
     def __init__(self, lines: Iterable[_Line], ahead: Ahead, trial: _Trial, now: int, holders: set[str]) -> None:
         queues = ahead.overlay.state.configuration
@@ -442,16 +443,17 @@ class _Looks:
         self._lawful = queues.rules.keeps_guarantees
         self._running = ahead.running
         self._trial = trial
-        self._now = now
+        self._context = Context(now, scored=True)
         self._attempts: dict[int, int] = {}
         self._holders = holders
         self.since: Since = ()
-        self._claimless = set[_Line]()
+        self._claimless, self._vain = set[_Line](), set[tuple[_Line, int] | None]()
 
     def until(self, turn: Turn | None) -> bool:
         """Those that found no room, up to this turn, or all. False: what comes of it is not plain."""
         queues: dict[int, list[Member]] = {}
         lines: list[_Line] = []
+        self._vain.clear()
         for line in self._lines:
             queue = line.request.queue
             left = ATTEMPTS - self._attempts.get(queue, 0)
@@ -473,24 +475,22 @@ class _Looks:
         waiting, seat = member[1], member[1].seat
         if seat is None or waiting.ask.id in self._holders:
             return False
-        if self._has_no_claim(seat.line):
-            self.tried.setdefault(seat.line, []).append(member)
-            return True
-        overlay, request = self._trial.searched(), seat.request
-        if waiting.job in self._running:
-            request = replace(request, application=waiting.job)
-        headroom = has_headroom(overlay, request)
-        outcome = look_for_victims(
-            overlay, request, Context(self._now, scored=True), SILENT, headroom=headroom, shared=True
-        )
-        if outcome.kind == "admit" or outcome.cancelled:
-            return False
-        if outcome.kind == "wait":
-            self.tried.setdefault(seat.line, []).append(member)
-        else:
-            apply(overlay, request, outcome)
-            self.evicting.append((waiting, outcome))
-            self._claimless.clear()
+        runs, request = waiting.job in self._running, seat.request
+        like = None if runs or waiting.ask.id in self._running else (seat.line, request.priority)
+        if like not in self._vain and not self._has_no_claim(seat.line):
+            overlay, request = self._trial.searched(), replace(request, application=waiting.job) if runs else request
+            headroom = has_headroom(overlay, request)
+            outcome = look_for_victims(overlay, request, self._context, SILENT, headroom=headroom, shared=True)
+            if outcome.kind == "admit" or outcome.cancelled:
+                return False
+            if outcome.kind != "wait":
+                apply(overlay, request, outcome)
+                self.evicting.append((waiting, outcome))
+                self._claimless.clear()
+                self._vain.clear()
+                return True
+            self._vain |= {like} - {None}
+        self.tried.setdefault(seat.line, []).append(member)
         return True
 
     def _has_no_claim(self, line: _Line) -> bool:
