@@ -13,11 +13,14 @@ from app.answering.sources import nothing_stored
 from app.answering.translation import translate as translated
 from app.solver import solve
 from app.solver.delta import apply_delta
+from app.solver.engines.kube_scheduler.attempt import Chance, attempt_unseen
+from app.solver.engines.kube_scheduler.importance import attempts_of
+from app.solver.engines.kube_scheduler.world import World
 from app.solver.model.base import to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import Change
 from app.solver.model.request import DecisionRequest, StateOrReference
-from app.solver.model.state import Delta
+from app.solver.model.state import Ask, Delta
 from tests.support.kube_scheduler_clusters import NAMESPACES, Drawing
 from tests.support.kube_scheduler_clusters import PRIORITIES as DRAWN
 from tests.support.profiles import Met, examples
@@ -260,3 +263,35 @@ def test_a_kept_state_answers_as_one_that_is_made_anew(seed: int) -> None:
         asked = {**body, "asks": [drawing.ask(i, count)], "options": {"kube_scheduler": {"offset": offset}}}
         asked["explain"] = random.choice(("none", "summary", "full"))
         assert decided(asked, kept).decisions == decided(asked).decisions
+
+
+@given(clusters(), st.booleans(), st.lists(st.tuples(CPUS, PRIORITIES), min_size=2, max_size=8))
+@examples(60)
+def test_what_nodes_offer_is_what_an_attempt_would_find(
+    body: Json, even: bool, wanted: list[tuple[float, int]]
+) -> None:
+    """Pod after pod, each with what those before it took; of pods that request the same and of others."""
+    for of in body["state"]["nodes"] if even else ():  # full of pods that request the same
+        here = [task for one in body["state"]["workloads"] for task in one["tasks"] if task["node"] == of["name"]]
+        of["capacity"] = {"cpu": len(here), "pods": 100}
+        for task in here:
+            task["requests"] = {"cpu": 1}
+    worlds = [World(loaded_of(body).compiled) for _ in range(2)]
+    worlds[1].offers = {}
+    for i, (cpu, priority) in enumerate(wanted):
+        asked = msgspec.convert(ask(cpu=cpu, priority=priority) | {"id": f"a{i}"}, Ask)
+        came: list[Any] = []
+        for world in worlds:
+            (of,) = attempts_of(world.state, asked, i)
+            outcome = attempt_unseen(world, of, Chance(0))
+            if outcome is None:
+                came.append(None)
+                continue
+            ((placed, where),) = outcome.placed
+            came.append((outcome.kind, where, [victim.workload for victim in outcome.victims]))
+            if outcome.kind == "admit":
+                world.add(placed, where)
+            else:
+                world.nominate(where, [*world.nominated.get(where, ()), (asked.id, placed)])
+                world.leave(outcome.victims)
+        assert came[0] == came[1]
