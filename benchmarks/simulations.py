@@ -146,21 +146,38 @@ def _overload(engine: str) -> Body:
             job["ask"] |= {"preemptible": True}
         jobs.append(job)
     jobs.sort(key=lambda job: job["submitted_at"])
-    tenants = [prefix + name for name in "abc"]
-    whole = OVERLOADED_NODES * GPUS
-    third: Body | None = {resource: {"guaranteed": whole // 3} for resource in ("cpu", "gpu")}
+    return {**_of_three(engine, OVERLOADED_NODES, ("cpu", "gpu")), "jobs": jobs}
+
+
+def _of_three(engine: str, count: int, resources: Sequence[str]) -> Body:
+    """Tenants a, b and c with a third each of so many nodes of eight."""
+    tenants = [("root." if engine == "yunikorn" else "") + name for name in "abc"]
+    third: Body | None = {resource: {"guaranteed": count * GPUS // 3} for resource in resources}
     if engine == "kueue":
         queues = [_queue("all", None, None), *(_queue(name, "all", third, kueue=PREEMPTS) for name in tenants)]
-        return {"configuration": {"engine": engine, "queues": queues}, "jobs": jobs}
+        return {"configuration": {"engine": engine, "queues": queues}}
     if engine == "kai":
-        all_of_it = {resource: {"guaranteed": whole} for resource in ("cpu", "gpu")}
+        all_of_it = {resource: {"guaranteed": count * GPUS} for resource in resources}
         queues = [_queue("root", None, all_of_it), *(_queue(name, "root", third) for name in tenants)]
     elif engine == "yunikorn":
         queues = [_queue("root", None, None), *(_queue(name, "root", third) for name in tenants)]
     else:
         queues = [_queue(name, None, None if engine == "kube-scheduler" else third) for name in tenants]
-    nodes = [{"name": f"n{i:02}", "capacity": {"cpu": GPUS, "gpu": GPUS}} for i in range(OVERLOADED_NODES)]
-    return {"configuration": {"engine": engine, "queues": queues}, "state": {"nodes": nodes}, "jobs": jobs}
+    nodes = [{"name": f"n{i:02}", "capacity": dict.fromkeys(resources, GPUS)} for i in range(count)]
+    return {"configuration": {"engine": engine, "queues": queues}, "state": {"nodes": nodes}}
+
+
+def _backlog(engine: str, count: int) -> Body:
+    """A grid's jobs of one processor at three times what there is, in queues with a third each: two thirds of all that
+    came wait at the end of the eleven days. Priorities are drawn."""
+    draw, jobs = random.Random(7), _grid(count)["jobs"]
+    for job in jobs:
+        site = int(job["ask"]["queue"][1:].partition("-")[0])
+        job["ask"] |= {
+            "queue": ("root." if engine == "yunikorn" else "") + "abc"[site % 3], "priority": draw.randrange(10),
+        } | ({"preemptible": True} if engine == "kai" else {})  # fmt: skip
+    used = sum(job["duration"] for job in jobs) / jobs[-1]["submitted_at"]
+    return {**_of_three(engine, max(1, int(used / 3) // GPUS), ("cpu",)), "jobs": jobs}
 
 
 def _drawn(draw: random.Random, mean: float) -> int:
@@ -245,14 +262,14 @@ def _part(nodes: list[dict[str, str]], part: float) -> Body:
     }  # fmt: skip
 
 
-def _grid() -> Body:
+def _grid(count: int = JOBS) -> Body:
     """A grid's log of eleven days, the same each time: jobs of one processor on 170 sites that are used very unequally
     and are cohorts; groups are queues, which borrow all but one processor of their site's. Nobody waits for long."""
     draw, jobs, at = random.Random(1), list[Body](), 0.0
     use = [1 / (site + 1) ** 0.9 for site in range(COHORTS)]
-    sites = draw.choices(range(COHORTS), use, k=JOBS)
+    sites = draw.choices(range(COHORTS), use, k=count)
     for i, site in enumerate(sites):
-        at += draw.expovariate(JOBS / (11 * 86400))
+        at += draw.expovariate(count / (11 * 86400))
         group, lasts = min(int(draw.expovariate(0.4)), GROUPS - 1), max(1, int(draw.lognormvariate(7.6, 1.9)))
         jobs.append(_job(f"job-{i}", f"c{site}-q{group}", int(at), min(lasts, 400_000), {"cpu": 1}))
     queues: list[Body] = []
@@ -295,6 +312,16 @@ CASES = [
             ("kai", 3_700),
             ("ytsaurus", 1_600),
             ("kube-scheduler", 870),
+        )
+    ),
+    *(
+        Case(f"backlog-{engine}", budget, partial(_backlog, engine, count))
+        for engine, count, budget in (
+            ("kueue", 20_000, 300),
+            ("yunikorn", 8_000, 600),
+            ("kai", 1_500, 3_000),
+            ("ytsaurus", 3_000, 800),
+            ("kube-scheduler", 8_000, 400),
         )
     ),
 ]
