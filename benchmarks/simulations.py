@@ -297,31 +297,31 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 
 
 CASES = [
-    Case("kueue-nasa", 60, _nasa),
+    Case("kueue-nasa", 52, _nasa),
     Case("kueue-alibaba", 64, lambda: _alibaba("kueue")),
-    Case("yunikorn-alibaba", 79, lambda: _alibaba("yunikorn")),
+    Case("yunikorn-alibaba", 71, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 85, lambda: _alibaba("kai")),
-    Case("ytsaurus-alibaba", 120, lambda: _alibaba("ytsaurus")),
-    Case("kube-scheduler-alibaba", 293, lambda: _alibaba("kube-scheduler")),
-    Case("kueue-170-cohorts", 84, _grid),
+    Case("ytsaurus-alibaba", 98, lambda: _alibaba("ytsaurus")),
+    Case("kube-scheduler-alibaba", 164, lambda: _alibaba("kube-scheduler")),
+    Case("kueue-170-cohorts", 58, _grid),
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
-            ("kueue", 460),
-            ("yunikorn", 700),
-            ("kai", 3_700),
-            ("ytsaurus", 1_600),
-            ("kube-scheduler", 870),
+            ("kueue", 350),
+            ("yunikorn", 390),
+            ("kai", 3_000),
+            ("ytsaurus", 1_350),
+            ("kube-scheduler", 520),
         )
     ),
     *(
         Case(f"backlog-{engine}", budget, partial(_backlog, engine, count))
         for engine, count, budget in (
             ("kueue", 20_000, 300),
-            ("yunikorn", 8_000, 600),
+            ("yunikorn", 8_000, 700),
             ("kai", 1_500, 3_000),
-            ("ytsaurus", 3_000, 800),
-            ("kube-scheduler", 8_000, 400),
+            ("ytsaurus", 3_000, 410),
+            ("kube-scheduler", 8_000, 280),
         )
     ),
 ]
