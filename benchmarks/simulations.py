@@ -124,7 +124,7 @@ def _overload(engine: str) -> Body:
     tenant, and take their room by quota, priority or weight. Operations of YTsaurus keep one task whatever comes, so
     that without wide ones nobody would go there. Every task takes one GPU; priorities are drawn."""
     draw, jobs, now = random.Random(3), list[Body](), 0.0
-    prefix = "root." if engine == "yunikorn" else ""
+    prefix = _root_of(engine)
     chains: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
     for i in range(OVERLOAD_JOBS):
         burst, after = i % 3 > 0, ""
@@ -149,9 +149,14 @@ def _overload(engine: str) -> Body:
     return {**_of_three(engine, OVERLOADED_NODES, ("cpu", "gpu")), "jobs": jobs}
 
 
+def _root_of(engine: str) -> str:
+    """What names of queues begin with."""
+    return "root." if engine == "yunikorn" else ""
+
+
 def _of_three(engine: str, count: int, resources: Sequence[str]) -> Body:
     """Tenants a, b and c with a third each of so many nodes of eight."""
-    tenants = [("root." if engine == "yunikorn" else "") + name for name in "abc"]
+    tenants = [_root_of(engine) + name for name in "abc"]
     third: Body | None = {resource: {"guaranteed": count * GPUS // 3} for resource in resources}
     if engine == "kueue":
         queues = [_queue("all", None, None), *(_queue(name, "all", third, kueue=PREEMPTS) for name in tenants)]
@@ -174,7 +179,7 @@ def _backlog(engine: str, count: int) -> Body:
     for job in jobs:
         site = int(job["ask"]["queue"][1:].partition("-")[0])
         job["ask"] |= {
-            "queue": ("root." if engine == "yunikorn" else "") + "abc"[site % 3], "priority": draw.randrange(10),
+            "queue": _root_of(engine) + "abc"[site % 3], "priority": draw.randrange(10),
         } | ({"preemptible": True} if engine == "kai" else {})  # fmt: skip
     used = sum(job["duration"] for job in jobs) / jobs[-1]["submitted_at"]
     return {**_of_three(engine, max(1, int(used / 3) // GPUS), ("cpu",)), "jobs": jobs}
@@ -204,7 +209,7 @@ def _nasa() -> Body | None:
 def _alibaba(engine: str) -> Body | None:
     if not (TRACES / "openb_pods.csv.gz").exists():
         return None
-    nodes, prefix = list(_table("openb_nodes.csv.gz")), "root." if engine == "yunikorn" else ""
+    nodes, prefix = list(_table("openb_nodes.csv.gz")), _root_of(engine)
     jobs: list[Body] = []
     for pod in _table("openb_pods.csv.gz"):
         if not pod["scheduled_time"]:

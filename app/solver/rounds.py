@@ -364,7 +364,7 @@ class Wakes:
     def passed(self, now: int) -> list[str]:
         """The keys whose instant is ``now`` or before, which they then have no longer."""
         keys: list[str] = []
-        while self._heap and (instant := self.first()) is not None and instant <= now:
+        while (instant := self.first()) is not None and instant <= now:
             _, key = heappop(self._heap)
             del self._instants[key]
             keys.append(key)

@@ -335,7 +335,7 @@ def _is_held(ask: Ask) -> bool:
 
 def _without_held(question: Question) -> Question:
     """Without asks that their own scheduler does not try: nobody has to go for them, and they are in nobody's way."""
-    if not any(ask.pending_reason is not None and _is_held(ask) for ask in question.asks):
+    if not any(map(_is_held, question.asks)):
         return question
     return replace(question, asks=[ask for ask in question.asks if not _is_held(ask)])
 

@@ -93,8 +93,7 @@ class QueueStatistics:
 
     def hold(self, now: int, amounts: Amounts, sign: int) -> None:
         """``amounts`` are held from now on, or (``sign`` -1) no longer."""
-        if now != self._counted_until:
-            self.advance(now)
+        self.advance(now)
         self._changed = True
         usage, moments = self._usage, self._moments
         for resource, amount in amounts.items():
@@ -104,8 +103,7 @@ class QueueStatistics:
 
     def want(self, now: int, amounts: Amounts, sign: int) -> None:
         """``amounts`` are waited for from now on, or no longer."""
-        if now != self._counted_until:
-            self.advance(now)
+        self.advance(now)
         self._changed = True
         _add(self._demand, amounts, sign)
 
@@ -145,9 +143,9 @@ class QueueStatistics:
 
     def spent(self, done: Areas, lost: Areas, overhead: Areas) -> None:
         """Runs are over: what they made and kept, what was thrown away, what checkpoints took."""
-        for into, areas in ((self.work_done, done), (self.work_lost, lost), (self.work_overhead, overhead)):
-            if areas:
-                _add(into, areas, 1)
+        _add(self.work_done, done, 1)
+        _add(self.work_lost, lost, 1)
+        _add(self.work_overhead, overhead, 1)
 
     def evicted(self, life: LiveJob) -> None:
         """A job was evicted."""
@@ -286,17 +284,15 @@ class AllQueueStatistics:
         thrown away, and checkpoints."""
         changes, (useful, lost, overhead) = self._changes_of(now, queue), spent
         _add(changes.done, amounts, useful)
-        if lost:
-            _add(changes.lost, amounts, lost)
-        if overhead:
-            _add(changes.overhead, amounts, overhead)
+        _add(changes.lost, amounts, lost)
+        _add(changes.overhead, amounts, overhead)
 
     def spent(self, now: int, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
         """The same of a gang, whose tasks came and went: areas of what it held."""
         changes = self._changes_of(now, queue)
-        for into, areas in ((changes.done, done), (changes.lost, lost), (changes.overhead, overhead)):
-            if areas:
-                _add(into, areas, 1)
+        _add(changes.done, done, 1)
+        _add(changes.lost, lost, 1)
+        _add(changes.overhead, overhead, 1)
 
     def _changes_of(self, now: int, queue: str) -> _Changes:
         if now != self._now:
@@ -372,16 +368,14 @@ class Accounting:
     def began(self, life: LiveJob, task: str | None, node: str | None, now: int, n: int | None) -> None:
         """The event of a start."""
         life.starts += 1
-        if self._hears_events:
-            self.event(now, "started", life, task=task, round=n, node=node)
+        self.event(now, "started", life, task=task, round=n, node=node)
 
     def evicted(self, life: LiveJob, now: int, lost: int, **more: Any) -> None:
         """A job, or a task, was evicted."""
         life.evictions += 1
         for account in self.ledger.chain(life.ask.queue):
             account.evicted(life)
-        if self._hears_events:
-            self.event(now, "evicted", life, lost=seconds(lost), **more)
+        self.event(now, "evicted", life, lost=seconds(lost), **more)
         self.remark(life)
 
     def released(self, life: LiveJob, task: str | None, tasks: list[Task], now: int) -> None:

@@ -284,8 +284,7 @@ class JobLifecycle:
     def _wait_again(self, life: LiveJob, names: list[str], now: int) -> None:
         """Tasks that were evicted at once wait, in the order in which they were first asked for."""
         again = {*life.waiting, *names}
-        everybody = len(again) == len(life.tasks)
-        life.waiting = {name: task for name, task in life.tasks.items() if everybody or name in again}
+        life.waiting = {name: task for name, task in life.tasks.items() if name in again}
         if self._scenario.request.requeue == "evicted":
             life.ask = replace(life.ask, created_at=time_of(life.evicted_at[names[0]]))
         for name in names:
@@ -305,9 +304,6 @@ class JobLifecycle:
         """Tasks are in the state no longer; nor is the workload, once nothing of it is."""
         workload = self._cluster.workload(life.name)
         if workload is None:
-            return
-        if len(names) == 1 and len(workload.tasks) == 1 and workload.tasks[0].name == names[0]:
-            self._cluster.remove(life.name)
             return
         gone = set(names)
         left = [task for task in workload.tasks if task.name not in gone]

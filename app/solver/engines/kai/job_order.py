@@ -58,17 +58,7 @@ class Lines:
             self._keys = {job: key for key, job in entries}
             for entry in entries:
                 self._all.setdefault(queue[entry[1]], []).append(entry)
-            active, pending, least, gang = (
-                overlay.active,
-                overlay.pending,
-                overlay.jobs.min_available,
-                overlay.jobs.gang,
-            )
-            short = {
-                job for job in self._keys
-                if (gang[job] is not None or active[job] + pending[job] < least[job]) and not overlay.ready(job)
-            }  # fmt: skip
-            self._ready = {**those(self._all, lambda job: job not in short)} if short else self._all.copy()
+            self._ready = {**those(self._all, overlay.ready)}
         elif self._settled != len(overlay.settled):
             for job in overlay.settled_since(self._settled):
                 before, now = keys.pop(job, None), None
@@ -81,16 +71,10 @@ class Lines:
     def _in_line(self, waiting: list[int]) -> list[Entry]:
         """The jobs in order: that of the last decision, as far as they waited then, is right but for a few."""
         overlay, jobs, resident = self._overlay, self._overlay.jobs, self._overlay.state.resident
-        asks, ask, active, least, gang = overlay.asks, jobs.ask, overlay.active, jobs.min_available, jobs.gang
+        asks, ask = overlay.asks, jobs.ask
         new = {id(asks[ask[job]]): job for job in waiting}
         known = [new.pop(name) for name in resident.in_line if name in new]
-        priority, created, uid = jobs.priority, jobs.created, jobs.uid
-        entries = [
-            ((-priority[job], 0, created[job], uid[job], job), job)
-            if not active[job] and least[job] > 0 and gang[job] is None else (key_now(overlay, job), job)
-            for job in (*known, *new.values())
-        ]  # fmt: skip
-        entries.sort()
+        entries = sorted([(key_now(overlay, job), job) for job in (*known, *new.values())])
         resident.in_line = [id(asks[ask[job]]) for _, job in entries]
         return entries
 

@@ -377,13 +377,6 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._delays.set(job, None)
         self._evicted.pop(job, None)
 
-    def question(self, now: int, holds: Holds) -> Question:
-        asks = [
-            ask if ask.preemption_delay is None and not holds(name) else self.asked(ask, holds)
-            for name, ask in sorted(self.waiting.items())
-        ]
-        return Question(now, asks, "cycle", draws=False)
-
     def asked(self, ask: Ask, holds: Holds) -> Ask:
         evicted = self._evicted.get(ask.id) if ask.preemption_delay is not None else None
         return super().asked(ask if evicted is None else replace(ask, last_evicted_at=to_datetime(evicted)), holds)

@@ -240,7 +240,7 @@ Scales = dict[tuple[int, float], float]
 class Part:
     """Operations of a pool: how many of each kind. What follows from these is worked out once they are others."""
 
-    __slots__ = ("_fit", "_of", "_weights", "counts", "fits", "pool")
+    __slots__ = ("_fit", "_fits", "_of", "_weights", "counts", "pool")
 
     def __init__(self, pool: int) -> None:
         self.pool = pool
@@ -248,7 +248,7 @@ class Part:
         self._of: Kinds | None = None
         self._fit: float | None = None
         self._weights: frozenset[tuple[int, float]] | None = None
-        self.fits = True
+        self._fits: bool | None = None
 
     def count(self, kind: Alike, sign: int) -> None:
         """There is one more of this kind, or one less."""
@@ -259,15 +259,21 @@ class Part:
             del self.counts[kind]
         self._of = self._fit = None
         if number in {0, sign}:
-            self._weights = None
+            self._weights = self._fits = None
 
     @property
     def weights(self) -> frozenset[tuple[int, float]]:
-        """Pool and weight of each, and as of then ``fits``: whether what all of them want is allowed."""
+        """Pool and weight of each."""
         if self._weights is None:
             self._weights = frozenset([(self.pool, kind.weight) for kind in self.counts])
-            self.fits = all([kind.fits for kind in self.counts])  # noqa: C419
         return self._weights
+
+    @property
+    def fits(self) -> bool:
+        """Whether what all of them want is allowed."""
+        if self._fits is None:
+            self._fits = all([kind.fits for kind in self.counts])  # noqa: C419
+        return self._fits
 
     def grouped(self, scale: Scales) -> Kinds:
         """Those that take alike are one. ``scale``: always the same for the weights there are."""
