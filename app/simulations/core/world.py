@@ -208,15 +208,14 @@ class World:
         carried, age = self._rounds.carried()
         situation = (self._accounting.mark, carried)
         # A loop is looked for, and ends, before it evicts anybody: whoever runs there runs to its end.
-        evictions, leaving = outcome.evictions, self._lifecycle.leaving
-        evicts = bool(evictions) and any(not leaving(eviction) for eviction in evictions)
+        evicts = any(not self._lifecycle.leaving(eviction) for eviction in outcome.evictions)
         loop = self._loops.look(self._round, (situation, age), now) if evicts else None
         looping = loop is not None and self.scenario.request.on_loop == "stop"
         spinning = self._instant.again(situation)
         stop = looping or spinning
         names, order = outcome.named() if self._heard else ([], None)
-        turn = Turn() if stop else outcome.carry_out(leaving)
-        evicted = [self._evicted(eviction) for eviction in turn.evicted] if turn.evicted else []
+        turn = Turn() if stop else outcome.carry_out(self._lifecycle.leaving)
+        evicted = [self._evicted(eviction) for eviction in turn.evicted]
         if self._heard:
             line = RoundLine(
                 n=self._round, at=time_of(now), asks=names, order=order,
@@ -231,8 +230,7 @@ class World:
             self._looping = looping
         if spinning:
             self._spin()
-        if evicted:
-            self._loops.evicted(evicted)
+        self._loops.evicted(evicted)
         self._instant.acts += bool(turn.started or evicted)
         self._cluster.note(turn)
         self._carry(turn, evicted, now)
@@ -308,7 +306,7 @@ class World:
 
     def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
         """What the answer says, done: who goes, who moves, who comes."""
-        moved = {(move.job, move.task) for move in turn.moved} if turn.moved else ()
+        moved = {(move.job, move.task) for move in turn.moved}
         for eviction in evicted:
             if (eviction.job, eviction.task) not in moved:
                 self._lifecycle.evict(eviction, self._round, now)

@@ -139,25 +139,25 @@ class _Trial:
 
 class _Room:
     """The same for a node where nothing but what is free can stand in the way. ``held``: pods nominated to it that go
-    before; ``_free``: by resource that the pod asks for, what would be left beside it; ``_places``: for how many more
+    before; ``free``: by resource that the pod asks for, what would be left beside it; ``places``: for how many more
     pods."""
 
-    __slots__ = ("_free", "_places", "_priority", "_site", "_wanted")
+    __slots__ = ("_priority", "_site", "_wanted", "free", "places")
 
     def __init__(self, pod: Pod, site: Site, wanted: Mapping[str, int], held: Sequence[Pod]) -> None:
         machine = site.machine
         capacity, used = machine.capacity, site.used
         self._priority, self._site = pod.priority, site
         self._wanted = wanted
-        self._free = [capacity.get(name, 0) - used.get(name, 0) - amount for name, amount in wanted.items()]
-        self._places = _MANY if machine.most is None else machine.most - site.count - len(held) - 1
+        self.free = [capacity.get(name, 0) - used.get(name, 0) - amount for name, amount in wanted.items()]
+        self.places = _MANY if machine.most is None else machine.most - site.count - len(held) - 1
         for other in held:
-            self._free = [free - other.requests.get(name, 0) for name, free in zip(wanted, self._free, strict=True)]
+            self.free = [free - other.requests.get(name, 0) for name, free in zip(wanted, self.free, strict=True)]
 
     @property
     def suffices(self) -> bool:
         """Whether the pod has room."""
-        return self._places >= 0 and min(self._free, default=0) >= 0
+        return self.places >= 0 and min(self.free, default=0) >= 0
 
     def emptied(self, now: int) -> list[Unit] | None:
         """See ``_Trial``."""
@@ -175,12 +175,12 @@ class _Room:
     def without(self, gone: Sequence[Mapping[str, int]]) -> None:
         """Pods that request these leave."""
         for i, name in enumerate(self._wanted):
-            self._free[i] += sum([requests.get(name, 0) for requests in gone])
-        self._places += len(gone)
+            self.free[i] += sum([requests.get(name, 0) for requests in gone])
+        self.places += len(gone)
 
     def reprieves(self, units: Sequence[Unit]) -> list[bool]:
         """See ``_Trial``."""
-        free, places, node, wanted = self._free, self._places, self._site.machine.index, tuple(self._wanted)
+        free, places, node, wanted = self.free, self.places, self._site.machine.index, tuple(self._wanted)
         stayed: list[bool] = []
         for unit in units:
             after, count = free, 0
@@ -346,8 +346,8 @@ def _alike(units: Sequence[Unit]) -> bool:
 class Offers:
     """What nodes offer pods that are alike and that only room can keep away, in states that follow one another: whether
     they fit, or else what it would lose. What is known of a node holds until it changes. ``score``: see ``best``;
-    ``_suits``: could take one if everybody left; ``_free``: what would be left beside the pod by resource, and for how
-    many more pods; ``_unknown``: nodes whose loss is not known."""
+    ``_suits``: could take one if everybody left; ``_rooms``: what would be left beside the pod; ``_unknown``: nodes
+    whose loss is not known."""
 
     def __init__(self, pod: Pod, nodes: int, score: Callable[[Site], tuple[int]]) -> None:
         self._priority, self._wanted, self._score = pod.priority, _wanted(pod), score
@@ -355,7 +355,7 @@ class Offers:
         self._nodes: list[Node | None] = [None] * nodes
         self._suits, self._fits = [False] * nodes, [False] * nodes
         self._unknown: set[int] = set()
-        self._free: list[tuple[list[int], int]] = [([], 0)] * nodes
+        self._rooms: list[_Room | None] = [None] * nodes
         self._scores: list[int | None] = [None] * nodes
         self._losses: list[_Loss | None] = [None] * nodes
 
@@ -365,22 +365,17 @@ class Offers:
         changed: list[int] = (self._stamps != stamps).nonzero()[0].tolist()
         for i in changed:
             site = sites[i]
-            machine, used = site.machine, site.used
-            capacity = machine.capacity
+            machine = site.machine
             if self._nodes[i] is not machine.node:
                 self._nodes[i] = machine.node
-                enough = all(amount <= capacity.get(name, 0) for name, amount in wanted)
+                enough = all(amount <= machine.capacity.get(name, 0) for name, amount in wanted)
                 self._suits[i] = enough and of_the_node(pod, machine) is None
             if not self._suits[i]:
+                self._fits[i], self._losses[i] = False, None
+                self._unknown.discard(i)
                 continue
-            free = [capacity[name] - used.get(name, 0) - amount for name, amount in wanted]
-            places = _MANY if machine.most is None else machine.most - site.count - 1
-            for _, other in world.nominated.get(i, ()):
-                if other.priority >= self._priority:
-                    free = [left - other.requests.get(name, 0) for left, name in zip(free, self._wanted, strict=True)]
-                    places -= 1
-            self._free[i] = free, places
-            self._fits[i] = places >= 0 and (not free or min(free) >= 0)
+            room = self._rooms[i] = _room_of(pod, site, self._wanted, world)
+            self._fits[i] = room.suffices
             self._scores[i] = None
             self._unknown.add(i)
         self._stamps = stamps
@@ -413,9 +408,10 @@ class Offers:
 
     def _without(self, site: Site, lower: Sequence[Unit]) -> Candidate | None:
         """See ``victims_on``. Of pods that request the same, the more important stay, as many as have room."""
-        (free, places), count = self._free[site.machine.index], len(lower)
-        stay = min(count, places + count)
-        for beside, name in zip(free, self._wanted, strict=True):
+        room, count = self._rooms[site.machine.index], len(lower)
+        assert room is not None, "it suits"
+        stay = min(count, room.places + count)
+        for beside, name in zip(room.free, self._wanted, strict=True):
             amount = lower[0].pods[0].requests.get(name, 0)
             left = beside + amount * count
             if left < 0:
