@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from app.solver.engines.ytsaurus.curves import Curves, PoolCurves, pool_curves
-from app.solver.engines.ytsaurus.kinds import curve_of, value_at
-from app.solver.engines.ytsaurus.pool_curves import Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus.pool_curves import Demands, curve_of, operation_curves, operation_values, value_at
 from tests.properties.ytsaurus_functions import Child, Function, Row, largest_fit, operation, taken, together
 from tests.support.profiles import Met
 

@@ -13,6 +13,8 @@ The same of a few kinds of children, in plain numbers (``Together``): nothing wh
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from operator import add, lt, neg, sub
 from typing import NamedTuple
 
 import numpy as np
@@ -354,32 +356,33 @@ _MUCH = 1e-3
 """The part of the steepest rise beside which a bound is met at a place that hangs on no last bits."""
 
 
-def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:
-    """Of an operation at its suggestion."""
-    (begin, low), *rest = curve
-    for end, high in rest:
-        if suggestion < end:
-            part = (suggestion - begin) / (end - begin)
-            return tuple([v + part * (w - v) for v, w in zip(low, high, strict=True)])
-        begin, low = end, high
-    return low
+class Kind:
+    """Children of a pool that are alike: the curve of each, its ``scale`` as ``summed`` has it, and how many.
+
+    ``start``: what they take of nothing; ``bends``: where over the fit factor it rises faster, and by how much; None:
+    each all but jumps."""
+
+    __slots__ = ("bends", "curve", "number", "scale", "start")
+
+    def __init__(self, curve: Vertices, scale: float, number: int) -> None:
+        self.curve, self.scale, self.number = curve, scale, number
+        (before, low), *rest = curve
+        self.start = [part * number for part in low]
+        self.bends: list[tuple[float, list[float]]] | None = []
+        for place, high in rest:
+            length = (place - before) * scale
+            rises = [(h - v) * number for h, v in zip(high, low, strict=True)]
+            if (steepest := max(rises)) > LEAST_RISE:
+                if length * _GENTLE * number < steepest:
+                    self.bends = None
+                    break
+                slopes = [rise / length for rise in rises]
+                self.bends += [(before * scale, slopes), (place * scale, list(map(neg, slopes)))]
+            before, low = place, high
 
 
-def is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
-    """Whether ``middle`` lies between the others, but for rounding."""
-    if last[0] <= first[0]:
-        return False
-    part = (middle[0] - first[0]) / (last[0] - first[0])
-    values = zip(first[1], middle[1], last[1], strict=True)
-    return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
-
-
-class Kind(NamedTuple):
-    """Children of a pool that are alike: the curve of each, its ``scale`` as ``summed`` has it, and how many."""
-
-    curve: Vertices
-    scale: float
-    number: int
+kind_of = lru_cache(maxsize=1024)(Kind)
+"""Most are as they were a round ago."""
 
 
 class Together(NamedTuple):
@@ -391,28 +394,21 @@ class Together(NamedTuple):
     @staticmethod
     def of(kinds: Sequence[Kind], width: int) -> "Together | None":
         """None: some child all but jumps. ``width``: how many resources."""
-        value = [0.0] * width
-        turns: dict[float, list[float]] = {0.0: value.copy(), 1.0: value.copy()}
-        for curve, scale, count in kinds:
-            before, low = curve[0]
-            value = [v + part * count for v, part in zip(value, low, strict=True)]
-            for place, high in curve[1:]:
-                length = (place - before) * scale
-                rises = [(h - v) * count for h, v in zip(high, low, strict=True)]
-                if (steepest := max(rises)) > LEAST_RISE:
-                    if length * _GENTLE * count < steepest:
-                        return None
-                    for where, sign in ((before * scale, 1), (place * scale, -1)):
-                        turn = turns.setdefault(where, [0.0] * width)
-                        for r, rise in enumerate(rises):
-                            turn[r] += sign * rise / length
-                before, low = place, high
-        fits, values, slope = [0.0], [value], turns.pop(0.0)
-        last = 0.0
+        value = slope = [0.0] * width
+        turns: dict[float, list[float]] = {1.0: value}
+        for kind in kinds:
+            if kind.bends is None:
+                return None
+            value = list(map(add, value, kind.start))
+            for place, turn in kind.bends:
+                before = turns.get(place)
+                turns[place] = turn if before is None else list(map(add, before, turn))
+        fits, values, last = [0.0], [value], 0.0
+        slope = turns.pop(0.0, slope)
         for place in sorted(turns):
             gap, last = place - last, place
             value = [v + s * gap for v, s in zip(value, slope, strict=True)]
-            slope = [s + turn for s, turn in zip(slope, turns[place], strict=True)]
+            slope = list(map(add, slope, turns[place]))
             if place - fits[-1] <= TOLERANCE:
                 values[-1] = value
             else:
@@ -424,9 +420,13 @@ class Together(NamedTuple):
         """The largest fit factor at which no value passes its bound, and the values there; None: the last bits may
         decide. At fit factor 0 none does."""
         fits, values = self
-        beside: set[int] = set()
+        close = [b - _BESIDE for b in bound]
+        beside = nothing = set[int]()
         for i, value in enumerate(values):
-            near = {r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v >= b - _BESIDE}
+            if all(map(lt, value, close)):
+                beside = nothing
+                continue
+            near = {r for r, (v, c) in enumerate(zip(value, close, strict=True)) if v >= c}
             over = [r for r, (v, b) in enumerate(zip(value, bound, strict=True)) if v > b + LEAST_RISE]
             if i and over:
                 low = values[i - 1]
@@ -468,7 +468,7 @@ class Together(NamedTuple):
         out: list[tuple[float, tuple[float, ...]]] = []
         for i, value in enumerate(ends):
             for point in [*(_bends_between(ends[i - 1], value, floor) if i else ()), value]:
-                need = max(0.0, *(v - f for v, f in zip(point, floor, strict=True)))
+                need = max(0.0, *map(sub, point, floor))
                 if len(out) == 1 and need <= TOLERANCE:
                     out.clear()
                 out.append((need if out else 0.0, tuple(point)))
@@ -482,7 +482,9 @@ def _bends_between(low: list[float], high: list[float], floor: list[float]) -> l
     out: list[list[float]] = []
     while True:
         steeper = [((begin - b) / (r - rise), r, b) for b, r in lines if r > rise]
-        crossing = min(((p, -r, b) for p, r, b in steeper), default=(1.0, 0.0, 0.0))
+        if not steeper:
+            return out
+        crossing = min([(p, -r, b) for p, r, b in steeper])
         if crossing[0] >= 1.0:
             return out
         part, rise, begin = max(crossing[0], part), -crossing[1], crossing[2]

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from app.solver.compiled import ROOTLESS, Tree
-from app.solver.engines.ytsaurus.curves import Kind, Together, Vertex, Vertices, is_straight, value_at
+from app.solver.engines.ytsaurus.curves import Kind, Together, Vertices, kind_of
 from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints, any_of
 from app.solver.engines.ytsaurus.polyline import EPSILON
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, operation_curves, operation_values, scales
+from app.solver.engines.ytsaurus.pool_curves import Children, Demands, curve_of, operation_values, scales, value_at
 from app.solver.engines.ytsaurus.situation import Situation
 from app.solver.model.state import Ask, Task, Workload
 
@@ -63,7 +63,7 @@ def by_kinds(
     taking: dict[int, _Taking] = {}
     for pool in (*reversed(tree.top_down), root):
         inner = tree.children[pool] if pool < root else tree.roots
-        pools, own = tuple([Kind(taking[row].curve, scales[row], 1) for row in inner]), of.get(pool, ())
+        own, pools = of.get(pool, ()), tuple([kind_of(taking[row].curve, scales[row], 1) for row in inner])
         before = known.get(pool)
         if before is not None and before[0] == own and before[1] == pools:
             taking[pool] = before[2]
@@ -103,18 +103,18 @@ def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, K
     counts = Counter(zip(situation.operation_parent.tolist(), scale.tolist(), rows, strict=True))
     if len(counts) > MOST_KINDS:
         return None
-    of: dict[int, list[Kind]] = {}
+    of: dict[int, list[tuple[Vertices, float, int]]] = {}
     for (pool, own, row), count in counts.items():
-        of.setdefault(pool, []).append(Kind(curve_of(row), own, count))
+        of.setdefault(pool, []).append((curve_of(row), own, count))
     return {pool: grouped(kinds) for pool, kinds in of.items()}
 
 
-def grouped(kinds: Iterable[Kind]) -> Kinds:
-    """Of a pool: those that take alike are one kind."""
+def grouped(kinds: Iterable[tuple[Vertices, float, int]]) -> Kinds:
+    """Of a pool, by curve, scale and number: those that take alike are one kind."""
     of: dict[tuple[Vertices, float], int] = {}
     for curve, scale, count in kinds:
         of[curve, scale] = of.get((curve, scale), 0) + count
-    return tuple(sorted([Kind(curve, scale, count) for (curve, scale), count in of.items()]))
+    return tuple([kind_of(curve, scale, count) for (curve, scale), count in sorted(of.items())])
 
 
 class _Taking:
@@ -127,7 +127,8 @@ class _Taking:
     @lru_cache(maxsize=256)  # noqa: B019  # there are no more of these either
     def reached(self, offered: float) -> tuple[float, list[float]] | None:
         """Fit factor and values; None: the last bits may decide."""
-        return self._together.within([*map(min, (part + offered for part in self._floor), self._cap)])
+        floor, cap = self._floor, self._cap
+        return self._together.within([min(part + offered, most) for part, most in zip(floor, cap, strict=True)])
 
 
 Known = tuple[Kinds, Kinds, _Taking]
@@ -146,20 +147,6 @@ def _taking(
     floors, caps = [*map(max, floor, start)], [*map(max, cap, start)]
     curve = () if top else together.over_suggestion(floors, caps)
     return None if curve is None else _Taking(curve, together, floors, caps)
-
-
-@lru_cache(maxsize=1024)
-def curve_of(row: bytes) -> Vertices:
-    """Of an operation: usage, demand and limits one after another. Without vertices in which it does not bend, so that
-    what is used already makes no difference to operations that want the same."""
-    curve = operation_curves(Demands(*np.frombuffer(row).reshape(3, 1, -1)))
-    out: list[Vertex] = []
-    for position, value in zip(curve.position.tolist(), curve.value.tolist(), strict=True):
-        vertex = position, tuple(value)
-        while len(out) > 1 and is_straight(out[-2], out[-1], vertex):
-            del out[-1]
-        out.append(vertex)
-    return tuple(out)
 
 
 NOWHERE = -1
@@ -278,7 +265,7 @@ class Part:
     def grouped(self, scale: Scales) -> Kinds:
         """Those that take alike are one. ``scale``: always the same for the weights there are."""
         if self._of is None:
-            self._of = grouped([Kind(kind.curve, scale[self.pool, kind.weight], n) for kind, n in self.counts.items()])
+            self._of = grouped([(kind.curve, scale[self.pool, kind.weight], n) for kind, n in self.counts.items()])
         return self._of
 
     def is_due(self, fit: float, scale: Scales, tolerance: float) -> bool:

@@ -6,15 +6,19 @@ the last bits, and the improved computation divides otherwise: both take ``exact
 """
 
 from collections.abc import Hashable
+from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
 
 from app.solver.engines.ytsaurus.curves import (
     EDGE,
+    LEAST_RISE,
     TOLERANCE,
     Curves,
     PoolCurves,
+    Vertex,
+    Vertices,
     pool_curves,
 )
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
@@ -365,3 +369,37 @@ class LevelCurves:
         rows: list[int] = self._row[pools].tolist()
         parts = [self._batches[b][1].take(np.array([row])) for b, row in zip(batches, rows, strict=True)]
         return PoolCurves.joined(parts)
+
+
+@lru_cache(maxsize=1024)
+def curve_of(row: bytes) -> Vertices:
+    """Of an operation: usage, demand and limits one after another. Without vertices in which it does not bend, so that
+    what is used already makes no difference to operations that want the same."""
+    curve = operation_curves(Demands(*np.frombuffer(row).reshape(3, 1, -1)))
+    out: list[Vertex] = []
+    for position, value in zip(curve.position.tolist(), curve.value.tolist(), strict=True):
+        vertex = position, tuple(value)
+        while len(out) > 1 and _is_straight(out[-2], out[-1], vertex):
+            del out[-1]
+        out.append(vertex)
+    return tuple(out)
+
+
+def _is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
+    """Whether ``middle`` lies between the others, but for rounding."""
+    if last[0] <= first[0]:
+        return False
+    part = (middle[0] - first[0]) / (last[0] - first[0])
+    values = zip(first[1], middle[1], last[1], strict=True)
+    return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
+
+
+def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:
+    """Of an operation at its suggestion."""
+    (begin, low), *rest = curve
+    for end, high in rest:
+        if suggestion < end:
+            part = (suggestion - begin) / (end - begin)
+            return tuple([v + part * (w - v) for v, w in zip(low, high, strict=True)])
+        begin, low = end, high
+    return low

@@ -17,8 +17,7 @@ from app.solver.engines.ytsaurus.curves import (
     with_kinks,
     within,
 )
-from app.solver.engines.ytsaurus.kinds import curve_of
-from app.solver.engines.ytsaurus.pool_curves import Demands, operation_curves, operation_values
+from app.solver.engines.ytsaurus.pool_curves import Demands, curve_of, operation_curves, operation_values
 from tests.support.bounds import Bounded
 
 LITTLE = 0.5 * EDGE
