@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
 from app.solver.engines.ytsaurus import ahead, crowd, fair_shares, heartbeat, kinds
+from app.solver.model.state import Task, Workload
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import play, request_for, unseen, without_digests, without_hopeless
+from tests.unit.solver.engines.ytsaurus.cluster import alloc, node, operation, pool, request, situated
 
 Json = dict[str, Any]
 POOLS = ("a", "b", "b-x", "b-y")
@@ -213,13 +215,64 @@ def test_an_element_alone_stands_as_all_at_once_do(rows: list[Any]) -> None:
     found: dict[int, kinds.Due] = {}
     for i, (u, d, f, given_) in enumerate(rows):
         alike = kinds.Alike(0, 1.0, (0, 0), np.array((u, d, (9.0, 9.0))))
-        alike.curve = ((0.0, f),)
+        alike.takes(((0.0, f),))
         if (due := kinds.due_to(alike, 1.0, given_)) is not None:
             found[i] = due
     known = [*found]
     lacks = fair_shares.lacking(usage[known], demand[known], fair[known], tolerance[known]).tolist()
     assert [due.below for due in found.values()] == lacks
     assert [list(due.closed) for due in found.values()] == closed[known].tolist()
+
+
+SHARE = st.integers(0, 24).map(lambda steps: steps / 24)
+VALUES = st.tuples(SHARE, SHARE)
+
+
+@st.composite
+def suggestions(draw: st.DrawFn) -> tuple[Any, list[tuple[int, ...]], list[float]]:
+    """Rows of a kind, steps of what it runs, and what is suggested to it one after another."""
+    usage, more, limits = draw(VALUES), draw(VALUES), draw(st.one_of(st.just((1.0, 1.0)), VALUES))
+    rows = np.array((usage, np.add(usage, more), limits))
+    steps = draw(st.lists(st.sampled_from([(4, 400), (4, 0), (8, 400)]), min_size=1, max_size=8))  # of 100 and 10,000
+    near = [float(x) + by for x in (*rows[0], *rows[1]) for by in (0.0, 1e-9, -1e-9, 1e-4, -1e-4, 1e-4 + 3e-10)]
+    parts = st.one_of(st.floats(0, 1), SHARE, st.sampled_from(near))
+    return rows, steps, draw(st.lists(parts, min_size=2, max_size=30))
+
+
+GRADED = {
+    rules: situated(
+        request([pool("a", quota={"cpu": {"guaranteed": 2}})], [node()], [operation("x", "a", [alloc("x0")])], [], more)
+    ).cluster
+    for rules, more in (("shipped", {}), ("documented", {"rules": "documented"}))
+}
+
+
+@given(suggestions(), st.sampled_from([0.5, 0.8, 1.0]), st.booleans(), st.sampled_from(sorted(GRADED)))
+@examples(300)
+def test_a_kind_of_which_something_is_remembered_stands_as_one_of_which_nothing_is(
+    met: Met, of: tuple[Any, list[tuple[int, ...]], list[float]], tolerance: float, is_gang: bool, rules: str
+) -> None:
+    """What is due to it, and what of it may be taken, with one suggestion after another: bit by bit."""
+    rows, steps, parts = of
+    cluster = GRADED[rules]
+    known = kinds.Alike(0, 1.0, (0, 0), rows)
+    op = kinds.Operation("x", 0, Workload(id="x", queue="a"), 2)
+    op.is_gang = is_gang
+    task = Task(name="t", requests={})
+    allocations = [kinds.Allocation(task, 0, np.array(of), of, i, has_gap=False) for i, of in enumerate(steps)]
+    sure: list[float] = []
+    for part in [min(max(part, 0.0), known.most) for part in parts]:
+        fresh = kinds.Alike(0, 1.0, (0, 0), rows)
+        told = known.is_suggested(part, tolerance)
+        assert told == fresh.is_suggested(part, tolerance)
+        if told:
+            sure.append(part)
+            assert (known.now.fair, known.now.closed, known.now.below) == (
+                fresh.now.fair, fresh.now.closed, fresh.now.below
+            )  # fmt: skip
+            taken = heartbeat.taken_of(cluster, op, known, allocations)[2]
+            assert taken == heartbeat.taken_of(cluster, op, fresh, allocations)[2]
+    met(sure)
 
 
 @given(crowds())

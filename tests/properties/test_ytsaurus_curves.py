@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from app.solver.engines.ytsaurus.curves import Curves, PoolCurves, pool_curves
-from app.solver.engines.ytsaurus.pool_curves import Demands, curve_of, operation_curves, operation_values, value_at
+from app.solver.engines.ytsaurus.polyline import value_at
+from app.solver.engines.ytsaurus.pool_curves import Demands, curve_of, operation_curves, operation_values
 from tests.properties.ytsaurus_functions import Child, Function, Row, largest_fit, operation, taken, together
 from tests.support.profiles import Met
 

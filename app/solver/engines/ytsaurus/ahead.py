@@ -6,10 +6,11 @@ while nobody starves aggressively nobody has to go: each heartbeat starts what f
 operation first. All else is asked.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import floor
-from operator import add, gt, le, sub
+from operator import add, gt, itemgetter, le, sub
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from app.solver.engines.ytsaurus.fair_shares import (
     shares_of,
 )
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, MOST_STARTS_IN_ALL, backoffs_over
-from app.solver.engines.ytsaurus.kinds import Due, Line, Need, Operation
+from app.solver.engines.ytsaurus.kinds import Due, Line, Need, Operation, charge
 from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
 from app.solver.engines.ytsaurus.polyline import EPSILON
 from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
@@ -72,18 +73,18 @@ class _Own:
 
 class Heartbeats:
     """What heartbeats start, one after another: ``starts``: ask, task and row of the node; ``waiting``: how many tasks
-    wait still; ``needs``: of all that waited. Of each line the first is looked at; those of whom something has started
-    or gone are ``_apart``."""
+    wait still; ``needs``: of all that waited. Those of whom something has started or gone are ``_apart``; of the others
+    the first of each line is looked at (``_heads``)."""
 
     def __init__(
         self, lines: Sequence[Line], needs: Sequence[Need], waiting: int, left: Ints, total: list[float]
     ) -> None:
         """``left``: by pool, its place in a depth-first walk."""
-        self._lines, self._needs, self._left, self._total = lines, needs, left, total
+        self._needs, self._left, self._total = needs, left, total
         self.waiting = waiting
         self.starts: list[tuple[Ask, Task, int]] = []
         self._apart: dict[Operation, _Own] = {}
-        self._passed: dict[Line, int] = {}
+        self._heads = {line: line.members[0][1] for line in lines}
 
     def start(
         self,
@@ -94,21 +95,20 @@ class Heartbeats:
     ) -> tuple[Operation, Need] | None:
         """The least satisfied operation (``among`` these) of which something fits ``free`` starts that: it, and what
         it needs. ``own``: what of ``free`` is nothing to an operation itself."""
-        fits = [need for need in self._needs if all([n <= f for n, f in zip(need, free, strict=True)])]  # noqa: C419
+        fits = [need for need in self._needs if all(map(le, need, free))]
         if not fits:
             return None
         for op in own or ():
             self._of(op)
-        lines = self._lines if among is None else among
+        heads: Iterable[tuple[Line, Operation]] = self._heads.items()
+        if among is not None:
+            heads = [(line, self._heads[line]) for line in among if line in self._heads]
         every = len(fits) == len(self._needs)
-        able = [
-            (op, line.due) for line in lines
-            if (every or not {*fits}.isdisjoint(line.needs)) and (op := self._first(line)) is not None
-        ]  # fmt: skip
+        able = [(op, line) for line, op in heads if every or not {*fits}.isdisjoint(line.needs)]
         for op, of in self._apart.items():
             line = op.line if of.tasks else None
-            if line is not None and line in lines and self._task(op, fits, free, own) is not None:
-                able.append((op, line.due))
+            if line is not None and (among is None or line in among) and self._task(op, fits, free, own) is not None:
+                able.append((op, line))
         if not able:
             return None
         op = able[0][0] if len(able) == 1 else self._least_satisfied(able)
@@ -120,19 +120,17 @@ class Heartbeats:
             self.starts.append((op.ask, task, node))
         return op, need
 
-    def _first(self, line: Line) -> Operation | None:
-        """The first of a line that is as all of it."""
-        members, i = line.members, self._passed.get(line, 0)
-        while i < len(members):
-            if (op := members[i][1]) not in self._apart:
-                return op
-            i = self._passed[line] = i + 1
-        return None
-
     def _of(self, op: Operation) -> _Own:
         own = self._apart.get(op)
         if own is None:
             own = self._apart[op] = _Own(op.tasks)
+            if (line := op.line) is not None and self._heads.get(line) is op:
+                behind = bisect_right(line.members, op.rank, key=itemgetter(0))
+                after = next((other for _, other in line.members[behind:] if other not in self._apart), None)
+                if after is None:
+                    del self._heads[line]
+                else:
+                    self._heads[line] = after
         return own
 
     def _task(
@@ -150,9 +148,9 @@ class Heartbeats:
         own.usage = tuple(map(add, op.usage if own.usage is None else own.usage, amounts))
         own.satisfaction = None
 
-    def _least_satisfied(self, able: list[tuple[Operation, Due]]) -> Operation:
+    def _least_satisfied(self, able: list[tuple[Operation, Line]]) -> Operation:
         """Equal ones: first in a depth-first walk."""
-        now, left = [self._satisfaction(*of) for of in able], self._left
+        now, left = [self._satisfaction(op, line.due) for op, line in able], self._left
         lowest = min(now) + EPSILON
         least = [op for (op, _), of in zip(able, now, strict=True) if of <= lowest]
         return min(least, key=lambda op: (left[op.pool], op.rank))
@@ -205,15 +203,15 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._free: Ints = np.ascontiguousarray((cluster.node_limits - (node_usage(cluster) if counted else 0)).T)
         self._able: Flags | None = None if cluster.schedulable.all() else cluster.schedulable
         columns = config.columns
-        self._pool_usage = pool_sums(
+        self._pool_usage: list[list[int]] = pool_sums(
             cluster.usage if counted else np.zeros_like(cluster.usage),
             cluster.operations.pool,
             columns.parent,
             columns.depth,
-        )
+        ).tolist()
         limits, _ = pool_limits(cluster)
         self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS))
-        self._paths = [np.array([*config.tree.path(pool), self._root], np.int64) for pool in range(self._root)]
+        self._paths = [[*config.tree.path(pool), self._root] for pool in range(self._root)]
         enabled = columns.enable_aggressive_starvation.tolist()
         self._patience = [
             [float(timeout), float(config.settings.aggressive_timeout)][: 1 + aggressive]
@@ -281,10 +279,10 @@ class Ahead(rounds.Ahead[CompiledState]):
         everybody = None if self._exceeded else self._asking_only(asks)
         if everybody is None:
             return None
-        added = np.zeros(self._pool_usage.shape)
+        wanted_of = list(map(list[int].copy, self._pool_usage))
         for operation in everybody:
-            added[self._paths[operation.pool]] += operation.wanted
-        demand = shares_of(self._cluster, self._pool_usage + added)
+            charge(wanted_of, self._paths[operation.pool], operation.wanted, 1)
+        demand = shares_of(self._cluster, np.array(wanted_of, float))
         if not leaves_room(demand, self._limits):
             return None
         wakes: list[int] = []
@@ -350,7 +348,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     def _pools_below(self, demand: Floats, fair: Floats) -> list[bool]:
         """By pool, whether it is below its fair share; one row of shares a pool, the root last."""
         root = self._root
-        usage = shares_of(self._cluster, self._pool_usage.astype(float))[:root]
+        usage = shares_of(self._cluster, np.array(self._pool_usage, float))[:root]
         return pools_lacking(usage, demand[:root], fair[:root], self._columns.tolerance).tolist()
 
     def _pools_now(self, below: list[bool], now: int, later: list[int]) -> list[tuple[int, int]]:
@@ -444,7 +442,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         for task in workload.tasks:
             amounts = self._amounts(task)
             if amounts is not None:
-                self._pool_usage[path] += sign * amounts
+                charge(self._pool_usage, path, amounts.tolist(), sign)
                 if task.node is not None:
                     self._free[:, self._node_index[task.node]] -= sign * amounts
 

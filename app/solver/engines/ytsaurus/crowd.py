@@ -14,30 +14,23 @@ import numpy as np
 from msgspec.structs import replace
 
 from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, Take, moved_on
-from app.solver.engines.ytsaurus.fair_shares import leaves_room, plain_tree, shares_of
+from app.solver.engines.ytsaurus.fair_shares import plain_scales, plain_tree, shares_of
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
-from app.solver.engines.ytsaurus.heartbeat import (
-    REASONS,
-    backoffs_over,
-    list_again,
-    list_victims,
-    taken_of,
-)
+from app.solver.engines.ytsaurus.heartbeat import REASONS, backoffs_over, list_again, list_victims, taken_of
 from app.solver.engines.ytsaurus.kinds import (
     NOWHERE,
     UNKNOWN,
+    Alike,
     Alikes,
     Allocation,
     Counts,
-    Due,
-    Known,
     Line,
     Operation,
+    PoolShares,
     Scaling,
     Victim,
-    by_kinds,
+    charge,
     emptied_by,
-    is_below,
 )
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
@@ -49,6 +42,7 @@ from app.solver.engines.ytsaurus.operations import (
     all_of,
     standing,
 )
+from app.solver.engines.ytsaurus.pool_curves import Divided, Kinds, Known, by_kinds
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
@@ -145,6 +139,9 @@ class Crowd(Ahead):
         self._caps: list[list[float]] = self._limits.tolist()
         self._cpu = [row for name, row in cluster.index.index.items() if name == "cpu"]
         self._known: dict[int, Known] = {}
+        self._divided: tuple[dict[int, Kinds], list[float], Divided | None] = {}, [], None
+        whole = plain_scales(cluster)
+        self._pool_shares = [PoolShares(limits, *whole) for limits in self._caps]
         self._rests = False
 
     def moved(self, name: str, after: Workload | None) -> bool:
@@ -193,7 +190,7 @@ class Crowd(Ahead):
             for changed, sign in ((known.values(), -1), (fresh, 1)):
                 for of in changed:
                     operation.usage = tuple([u + sign * s for u, s in zip(operation.usage, of.steps, strict=True)])
-                    self._pool_usage[self._paths[operation.pool]] += sign * of.usage
+                    charge(self._pool_usage, self._paths[operation.pool], of.steps, sign)
                     if of.node != NOWHERE:
                         self._free[:, of.node] -= sign * of.usage
             allocations.sort(key=attrgetter("begun"))
@@ -301,7 +298,7 @@ class Crowd(Ahead):
 
     def _count_again(self) -> None:
         """Nobody is counted."""
-        self._counts = Counts(self._paths, np.zeros_like(self._pool_usage))
+        self._counts = Counts(self._paths, self._width)
         self._unclear: set[str] = set()
         self._pending: dict[str, None] = {}
         self._wakes = Wakes()
@@ -354,7 +351,7 @@ class Crowd(Ahead):
     def _moved_on(self, operation: Operation, now: int) -> bool:
         """Whether it stands otherwise than before from ``now`` on."""
         before, name, later = (operation.level, operation.since), operation.name, list[int]()
-        if operation.kind is None or not operation.kind.now.below:
+        if operation.kind is None or not operation.kind.span.below:
             after, differs = (0, NEVER), self._below.pop(name, None) is not None
         else:
             after = moved_on(before, True, operation.timeouts, now, later)
@@ -374,29 +371,28 @@ class Crowd(Ahead):
     def _shared(self) -> list[bool] | None:
         """By pool, whether it is below its fair share, as what is due to each kind is worked out; None: all demand is
         due, too many operations differ, or the last bits may decide."""
-        parts, usage = self._counts.parts, self._pool_usage
-        shares = shares_of(self._cluster, np.array((usage, usage + self._counts.pool_wanted), float))
-        scale, pool_scale = self._scaling.of(frozenset([part.weights for part in parts.values()]))
+        parts, pools = self._counts.parts, self._pool_shares
+        for pool, usage, wanted in zip(pools, self._pool_usage, self._counts.pool_wanted, strict=True):
+            pool.follow(usage, wanted)
         if sum([len(part.counts) for part in parts.values()]) > _MOST_DIFFERING or (
-            all([part.fits for part in parts.values()]) and leaves_room(shares[1], self._limits)  # noqa: C419
+            all([pool.has_room for pool in pools]) and not any([part.misfits for part in parts.values()])  # noqa: C419
         ):
             return None
+        scale, pool_scale = self._scaling.of(frozenset([part.weights for part in parts.values()]))
         of = {pool: part.grouped(scale) for pool, part in parts.items()}
-        divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps, self._known)
-        if divided is None or not all(
-            part.is_due(divided[0][pool], scale, self._tolerance[pool]) for pool, part in parts.items()
-        ):
+        if self._divided[:2] == (of, pool_scale):
+            divided = self._divided[2]
+        else:
+            divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps, self._known)
+            self._divided = of, pool_scale, divided
+        if divided is None:
             return None
+        for pool, part in parts.items():
+            if not part.is_due(divided[0][pool], scale, self._tolerance[pool]):
+                return None
         for part in parts.values():
-            for kind in part.counts:
-                if kind.stands is not kind.now:
-                    if kind.stands.below != kind.now.below:
-                        self._pending.update(dict.fromkeys(kind.members))
-                    kind.stands = kind.now
-                    if any(kind.usage):
-                        self._stale.update(kind.members)
-        self._counts.follow_due()
-        return list(map(is_below, *shares.tolist(), divided[1], self._tolerance))
+            part.look(self._pending, self._stale)
+        return list(map(PoolShares.is_below, pools, divided[1], self._tolerance))
 
     def _taking(self, pools: list[tuple[int, int]], now: int) -> "tuple[Flags, list[_Stage]] | None":
         """By node whether preemption may be tried there, and its stages; None: nobody who starves may take anything on
@@ -424,7 +420,7 @@ class Crowd(Ahead):
             stages.append(stage)
             taken = [
                 a for op in self._open.values() if who and self._may_lose(op, stage)
-                for a, level in op.taken[1] if level >= least
+                for a, level in op.taken[2] if level >= least
             ]  # fmt: skip
             if taken and not may:
                 emptied = self._free.T.copy()
@@ -435,14 +431,12 @@ class Crowd(Ahead):
 
     def _follow_levels(self) -> None:
         """Which allocations may be taken of whom, by what is due now."""
-        stale = [
-            (op, due, op.allocations)
-            for op in self._stale.values() if op.kind is not None and op.taken[0] is not (due := op.kind.now)
-        ]  # fmt: skip
-        for (op, due, _), of in zip(stale, taken_of(self._cluster, stale), strict=True):
-            op.taken = due, of
         for name, op in self._stale.items():
-            if op.taken[1]:
+            kind, (graded, grade, taken) = op.kind, op.taken
+            if kind is not None and not (graded is kind and grade.low <= kind.part <= grade.high):
+                op.taken = taken_of(self._cluster, op, kind, op.allocations)
+                taken = op.taken[2]
+            if taken:
                 self._open[name] = op
             else:
                 self._open.pop(name, None)
@@ -462,10 +456,10 @@ class Crowd(Ahead):
         trades = self._config.settings.rules.own_allocations_make_room
         evictions: list[PlannedEviction] = []
         left: dict[Operation, list[Allocation]] = {}
-        stale: dict[Operation, Due] = {}
+        stale: dict[Operation, Alike] = {}
         victims: dict[int, list[Victim]] = {}
         for op in self._open.values():
-            list_victims(op, op.taken[1], victims)
+            list_victims(op, op.taken[2], victims)
 
         def take(beats: Heartbeats, node: int, free: list[int]) -> None:
             list_again(self._cluster, stale, left, victims)
@@ -488,7 +482,7 @@ class Crowd(Ahead):
                         beats.charge(op, map(neg, a.steps))
                         left[op] = [other for other in left.get(op, op.allocations) if other is not a]
                         if op.kind is not None:
-                            stale[op] = op.kind.now
+                            stale[op] = op.kind
                         evictions.append(
                             PlannedEviction(
                                 workload=op.name, task=a.task.name, queue=self._held[op.name].queue,

@@ -31,6 +31,7 @@ from app.solver.engines.ytsaurus.operations import (
     running_sums,
     scattered,
 )
+from app.solver.engines.ytsaurus.polyline import LEAST_RISE, Vertices
 
 TOLERANCE = 1e-12
 """Positions that are nearer to each other are one."""
@@ -344,12 +345,8 @@ def _inverted(edge: Floats, total: Sum, floor: Floats) -> PoolCurves:
     return PoolCurves(start, where, fit[keep], value[keep], edge, leaps)
 
 
-Vertex = tuple[float, tuple[float, ...]]
-"""Position and value."""
-Vertices = tuple[Vertex, ...]
-"""A curve that never jumps, from position 0 on."""
-LEAST_RISE, _GENTLE = 1e-14, 1e3
-"""What rises less is level; what rises faster is as good as a jump."""
+_GENTLE = 1e3
+"""What rises faster is as good as a jump."""
 _BESIDE = 1e-10
 """Values that are nearer to a bound may meet it at another vertex in other doubles."""
 _MUCH = 1e-3

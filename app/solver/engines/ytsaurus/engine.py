@@ -393,7 +393,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             turn = self._carried_out(ahead, foreseen, now, [of for of in foreseen.evictions if not leaving(of)])
             names: dict[int, list[str]] = {}
             for name, looked in zip(ahead.names, ahead.tried(foreseen.heard), strict=False):
-                names.setdefault(looked, []).append(name)
+                if looked == now or self._starves:
+                    names.setdefault(looked, []).append(name)
             for looked, of in names.items():
                 self._looked(of, looked, now, version)
             return turn

@@ -16,7 +16,7 @@ from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, pro
 from app.solver.engines.ytsaurus.curves import EDGE
 from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
 from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, Update, Volumes, granted, to_shares
-from app.solver.engines.ytsaurus.kinds import ROUNDING, SATISFIABLE, divided_by_kinds
+from app.solver.engines.ytsaurus.kinds import ROUNDING, SATISFIABLE
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
     UNLIMITED_STEPS,
@@ -33,7 +33,7 @@ from app.solver.engines.ytsaurus.operations import (
     quotients,
 )
 from app.solver.engines.ytsaurus.polyline import EPSILON, in_order
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of
+from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of, divided_by_kinds
 from app.solver.engines.ytsaurus.situation import SLACK, Situation, best_allocation, pool_sums, situate
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.state import Ask
@@ -242,13 +242,23 @@ def _promised(situation: Situation, functions: Functions) -> tuple[Floats, Float
 
 def shares_of(cluster: CompiledState, steps: Floats) -> Floats:
     """Steps as parts of the cluster. The origin divides whole units: so do we, for the last bits."""
+    scales, total, everything = _scales(cluster)
+    return steps / scales / total if everything else to_shares(steps / scales, total)
+
+
+def plain_scales(cluster: CompiledState) -> tuple[list[float], list[float]]:
+    """Steps of a unit, by resource, and units of the cluster: ``shares_of`` divides by both."""
+    scales, total, _ = _scales(cluster)
+    return scales.tolist(), total.tolist()
+
+
+def _scales(cluster: CompiledState) -> tuple[Floats, Floats, bool]:
     known: tuple[Floats, Floats, bool] | None = cluster.recent.get("scales", (cluster.index, cluster.total))
     if known is None:
         scales = np.array(cluster.index.scales, float)
         known = scales, cluster.total / scales, bool((cluster.total > 0).all())
         cluster.recent.put("scales", (cluster.index, cluster.total), known)
-    scales, total, everything = known
-    return steps / scales / total if everything else to_shares(steps / scales, total)
+    return known
 
 
 def _pool_limits(situation: Situation) -> Floats:

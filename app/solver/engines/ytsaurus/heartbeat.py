@@ -1,6 +1,6 @@
 """One node's heartbeat: its stages, what starts next, whose allocations go in which order; which nodes need none."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from math import inf
@@ -8,7 +8,7 @@ from operator import add
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.kinds import NOWHERE, Allocation, Due, Operation, Victim
+from app.solver.engines.ytsaurus.kinds import NOWHERE, Alike, Allocation, Due, Grade, Operation, Taken, Victim
 from app.solver.engines.ytsaurus.operations import NEVER, Flags, Ints, all_of, any_of, by_level
 from app.solver.engines.ytsaurus.polyline import EPSILON
 from app.solver.engines.ytsaurus.preparation import (
@@ -54,25 +54,35 @@ def least_protected_first(overlay: Overlay, rows: Ints) -> Ints:
     return rows[order[::-1]]
 
 
-def taken_of(
-    cluster: CompiledState, of: Iterable[tuple[Operation, Due, list[Allocation]]]
-) -> list[list[tuple[Allocation, int]]]:
-    """Of operations that run these, oldest first: which of them, and at what level, may be taken: as ``groups_of`` and
-    ``levels`` have all of a state. Those that use alike, and to whom like is due, are alike."""
-    settings, allowed = cluster.config.settings, cluster.config.columns.allow_aggressive
-    total: list[float] = cluster.total.tolist()
-    known: dict[tuple[Due, bool, tuple[tuple[int, ...], ...]], list[int]] = {}
-    out: list[list[tuple[Allocation, int]]] = []
-    for op, due, allocations in of:
-        key = due, op.is_gang, tuple([a.steps for a in allocations])
-        group = known.get(key)
-        if group is None:
-            group = known[key] = _newest(settings, total, due, key[2])
-            if not allowed[op.pool] or (op.is_gang and not settings.allow_gang):
-                group[:] = [level if level == PREEMPTIBLE else NON_PREEMPTIBLE for level in group]
-        newest = zip(allocations[len(allocations) - len(group) :], group, strict=True)
-        out.append([(a, level) for a, level in newest if level > NON_PREEMPTIBLE and a.node != NOWHERE])
-    return out
+def taken_of(cluster: CompiledState, op: Operation, kind: Alike, allocations: list[Allocation]) -> Taken:
+    """Of an operation of this kind that runs these, oldest first: which of them, and at what level, may be taken: as
+    ``groups_of`` and ``levels`` have all of a state."""
+    grade = _grade_of(cluster, kind, op.is_gang, tuple([a.steps for a in allocations]))
+    newest = zip(allocations[len(allocations) - len(grade.levels) :], grade.levels, strict=True)
+    return kind, grade, [(a, level) for a, level in newest if level > NON_PREEMPTIBLE and a.node != NOWHERE]
+
+
+def _grade_of(cluster: CompiledState, kind: Alike, is_gang: bool, steps: tuple[tuple[int, ...], ...]) -> Grade:
+    """The more is due the fewer may be taken: what two suggestions come to those between do, but for what lies right
+    on its bound."""
+    grades, part = kind.grades_of(is_gang, steps), kind.part
+    for grade in grades:
+        if grade.low <= part <= grade.high:
+            return grade
+    settings, due = cluster.config.settings, kind.now
+    levels = _newest(settings, cluster.total.tolist(), due, steps)
+    if not cluster.config.columns.allow_aggressive[kind.pool] or (is_gang and not settings.allow_gang):
+        levels = [level if level == PREEMPTIBLE else NON_PREEMPTIBLE for level in levels]
+    bounds = *due.closed, all(map(_near, due.fair, due.demand))
+    steady = kind.even and not settings.bound_allocation_preemptible
+    for grade in grades if steady else ():
+        if grade.bounds == bounds and grade.levels == levels:
+            grade.low, grade.high = min(grade.low, part), max(grade.high, part)
+            return grade
+    grade = Grade(part, bounds, levels)
+    if steady:
+        grades.append(grade)
+    return grade
 
 
 def _newest(settings: TreeSettings, total: list[float], due: Due, steps: Sequence[tuple[int, ...]]) -> list[int]:
@@ -110,16 +120,15 @@ def list_victims(op: Operation, taken: list[tuple[Allocation, int]], victims: di
 
 
 def list_again(
-    cluster: CompiledState, stale: dict[Operation, Due], left: dict[Operation, list[Allocation]],
+    cluster: CompiledState, stale: dict[Operation, Alike], left: dict[Operation, list[Allocation]],
     victims: dict[int, list[Victim]],
 ) -> None:  # fmt: skip
     """Where some of an operation's allocations have gone, those that are ``left`` move up; then nobody is stale."""
     if stale:
         for of in victims.values():
             of[:] = [victim for victim in of if victim[-1] not in stale]
-        again = taken_of(cluster, [(op, due, left[op]) for op, due in stale.items()])
-        for op, of in zip(stale, again, strict=True):
-            list_victims(op, of, victims)
+        for op, kind in stale.items():
+            list_victims(op, taken_of(cluster, op, kind, left[op])[2], victims)
         stale.clear()
 
 

@@ -1,154 +1,23 @@
-"""Operations that are alike: their curves together, pool by pool, what is due to each kind, and how many of each there
-are. Says nothing where the last bits may decide.
+"""Operations that are alike: what is due to each kind, and how many of each there are. Says nothing where the last bits
+may decide.
 """
 
 from bisect import bisect_left, insort
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from operator import add, itemgetter, le
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from app.solver.compiled import ROOTLESS, Tree
-from app.solver.engines.ytsaurus.curves import Kind, Together, Vertices, kind_of
-from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints, any_of
-from app.solver.engines.ytsaurus.polyline import EPSILON
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, curve_of, operation_values, scales, value_at
-from app.solver.engines.ytsaurus.situation import Situation
+from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints
+from app.solver.engines.ytsaurus.polyline import EPSILON, Vertices, value_at
+from app.solver.engines.ytsaurus.pool_curves import HARDLY, Kinds, curve_of, grouped, scales
+from app.solver.engines.ytsaurus.situation import SLACK, in_plain_shares
 from app.solver.model.state import Ask, Task, Workload
 
 ROUNDING, SATISFIABLE = 1e-10, 1e-4
 """More than sums of doubles are off by; what is due lacks more than this where it does not satisfy."""
-MOST_KINDS = 64
-"""Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
-
-
-Kinds = tuple[Kind, ...]
-"""The operations of a pool, sorted."""
-
-
-def divided_by_kinds(
-    situation: Situation, demands: Demands, children: Children, guarantee: Floats, limits: Floats
-) -> tuple[Floats, Floats] | None:
-    """Fair shares of operations and pools, but for rounding as ``LevelCurves`` has them where the root is suggested
-    everything; None: the last bits may decide, or too many operations differ. By pool: what is guaranteed, what is the
-    limit."""
-    of = _kinds(situation, demands, children.scale)
-    if of is None:
-        return None
-    floors: list[list[float]] = guarantee.tolist()
-    caps: list[list[float]] = limits.tolist()
-    divided = by_kinds(situation.config.tree, of, children.pool_scale.tolist(), floors, caps, {})
-    if divided is None:
-        return None
-    fit, pool_fair = np.array(divided[0]), np.array(divided[1])
-    fair = suggested_values(demands, np.minimum(fit[situation.operation_parent] / children.scale, 1.0))
-    return None if fair is None else (fair, pool_fair)
-
-
-def by_kinds(
-    tree: Tree,
-    of: Mapping[int, Kinds],
-    scales: list[float],
-    floors: list[list[float]],
-    caps: list[list[float]],
-    known: dict[int, "Known"],
-) -> tuple[list[float], list[list[float]]] | None:
-    """Fit factors and fair shares of pools, the root last. ``of``: operations by pool; by pool, ``scales`` as
-    ``Children`` has them, guarantees and limits; ``known``: pools as they were worked out last of the same guarantees
-    and limits, followed; None: the last bits may decide."""
-    root = len(tree)
-    taking: dict[int, _Taking] = {}
-    for pool in (*reversed(tree.top_down), root):
-        inner = tree.children[pool] if pool < root else tree.roots
-        own, pools = of.get(pool, ()), tuple([kind_of(taking[row].curve, scales[row], 1) for row in inner])
-        before = known.get(pool)
-        if before is not None and before[0] == own and before[1] == pools:
-            taking[pool] = before[2]
-            continue
-        taken = _taking(own, pools, (*floors[pool],), (*caps[pool],), top=pool == root)
-        if taken is None:
-            return None
-        taking[pool] = taken
-        known[pool] = own, pools, taken
-    fit, pool_fair = [0.0] * (root + 1), [[0.0]] * (root + 1)
-    for pool in (root, *tree.top_down):
-        above = tree.parent[pool] if pool < root else ROOTLESS
-        offered = 1.0 if pool == root else min(fit[root if above == ROOTLESS else above] / scales[pool], 1.0)
-        reached = taking[pool].reached(offered)
-        if reached is None:
-            return None
-        fit[pool], pool_fair[pool] = reached
-    return fit, pool_fair
-
-
-def suggested_values(demands: Demands, suggested: Floats) -> Floats | None:
-    """``operation_values``; None: the last bits may decide."""
-    if ((suggested < HARDLY) & any_of(demands.demand > 0)).any():
-        return None
-    return operation_values(demands, suggested)
-
-
-HARDLY = 1e-10
-"""A suggestion that is nothing in other doubles."""
-
-
-def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, Kinds] | None:
-    """By pool; None: too many."""
-    numbers = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
-    block, size = numbers.tobytes(), numbers.shape[1] * numbers.itemsize
-    rows = (block[i : i + size] for i in range(0, len(block), size))
-    counts = Counter(zip(situation.operation_parent.tolist(), scale.tolist(), rows, strict=True))
-    if len(counts) > MOST_KINDS:
-        return None
-    of: dict[int, list[tuple[Vertices, float, int]]] = {}
-    for (pool, own, row), count in counts.items():
-        of.setdefault(pool, []).append((curve_of(row), own, count))
-    return {pool: grouped(kinds) for pool, kinds in of.items()}
-
-
-def grouped(kinds: Iterable[tuple[Vertices, float, int]]) -> Kinds:
-    """Of a pool, by curve, scale and number: those that take alike are one kind."""
-    of: dict[tuple[Vertices, float], int] = {}
-    for curve, scale, count in kinds:
-        of[curve, scale] = of.get((curve, scale), 0) + count
-    return tuple([kind_of(curve, scale, count) for (curve, scale), count in sorted(of.items())])
-
-
-class _Taking:
-    """Of a pool: what it takes of a suggestion (nothing is said of the root), and its children of its fit factor; its
-    guarantee and limit, of which it has at least what it begins with."""
-
-    def __init__(self, curve: Vertices, together: Together, floor: list[float], cap: list[float]) -> None:
-        self.curve, self._together, self._floor, self._cap = curve, together, floor, cap
-
-    @lru_cache(maxsize=256)  # noqa: B019  # there are no more of these either
-    def reached(self, offered: float) -> tuple[float, list[float]] | None:
-        """Fit factor and values; None: the last bits may decide."""
-        floor, cap = self._floor, self._cap
-        return self._together.within([min(part + offered, most) for part, most in zip(floor, cap, strict=True)])
-
-
-Known = tuple[Kinds, Kinds, _Taking]
-"""Operations and pools of a pool, and what it takes with these."""
-
-
-@lru_cache(maxsize=256)
-def _taking(
-    of: Kinds, pools: tuple[Kind, ...], floor: tuple[float, ...], cap: tuple[float, ...], *, top: bool
-) -> _Taking | None:
-    """None: the last bits may decide. Most pools of a round are as they were a round ago."""
-    together = Together.of([*of, *pools], len(floor))
-    if together is None:
-        return None
-    start = together.values[0]
-    floors, caps = [*map(max, floor, start)], [*map(max, cap, start)]
-    curve = () if top else together.over_suggestion(floors, caps)
-    return None if curve is None else _Taking(curve, together, floors, caps)
-
-
 NOWHERE = -1
 
 
@@ -178,30 +47,121 @@ class Due:
         self.satisfaction: float | None = None
 
 
-_NOTHING_DUE = Due((), (), (), (), below=False)
+class Span:
+    """Suggestions, from ``low`` to ``high``, with which a kind stands alike: ``below`` its fair share or not, and in
+    which resources what is due covers what it wants (``closed``), or all but so (``covered``)."""
+
+    __slots__ = ("below", "closed", "covered", "high", "low")
+
+    def __init__(self, part: float, below: bool, closed: tuple[bool, ...], covered: list[bool]) -> None:
+        self.low = self.high = part
+        self.below, self.closed, self.covered = below, closed, covered
+
+
+_NOWHERE = Span(-1.0, below=False, closed=(), covered=[])
+
+
+class Grade:
+    """Suggestions, from ``low`` to ``high``, with which ``levels`` are those of the newest of a kind's allocations;
+    ``bounds``: where its fair share covers what it wants."""
+
+    __slots__ = ("bounds", "high", "levels", "low")
+
+    def __init__(self, part: float, bounds: tuple[bool, ...], levels: list[int]) -> None:
+        self.low = self.high = part
+        self.bounds, self.levels = bounds, levels
+
+
+_MOST_GRADED = 64
+"""Allocations of a kind's operations of which grades are remembered."""
+
+
+class Taker(NamedTuple):
+    """What operations take of a suggestion, and their weight."""
+
+    curve: Vertices
+    weight: float
 
 
 class Alike:
     """A kind of operations: pool, weight, and steps that they want. ``usage``, ``demand``: shares; ``curve``: what they
-    take of a suggestion; ``fits``: whether what they want is allowed; ``due``: by what was suggested, as far as it is
-    known; ``now``: of these what is due in the last round; ``members``: those there are, by name; ``stands``: what was
-    due to them as they were looked at last."""
+    take of a suggestion, of ``most`` all that they ever take; ``even``: whether in doubles, too, they never take less
+    of more; ``fits``: whether what they want is allowed; ``part``: what is suggested in the last round, and in which
+    ``span`` that is; ``members``: those there are, by name; ``stood``, ``stands``: part and span as they were looked at
+    last."""
 
-    __slots__ = ("curve", "demand", "due", "fits", "members", "now", "pool", "stands", "usage", "wanted", "weight")
+    __slots__ = (
+        "_due", "_grades", "_spans", "curve", "demand", "even", "fits", "members", "most", "part", "pool", "span",
+        "stands", "stood", "taker", "usage", "wanted", "weight",
+    )  # fmt: skip
 
     def __init__(self, pool: int, weight: float, wanted: tuple[int, ...], shares: Floats) -> None:
         """``shares``: used, wanted and allowed, one row each."""
         self.pool, self.weight, self.wanted = pool, weight, wanted
         usage, demand, limits = shares.tolist()
         self.usage, self.demand = tuple(usage), tuple(demand)
-        self.curve = curve_of(shares.tobytes())
         self.fits = all(map(le, demand, limits))
-        self.due: dict[float, Due] = {}
+        self.takes(curve_of(shares.tobytes()))
+        self.part = self.stood = -1.0
+        self.span = self.stands = _NOWHERE
         self.members: dict[str, Operation] = {}
-        self.now = self.stands = _NOTHING_DUE
+        self._grades: dict[tuple[bool, tuple[Need, ...]], list[Grade]] = {}
+
+    def takes(self, curve: Vertices) -> None:
+        """This is what they take."""
+        self.curve, self.taker, self.most = curve, Taker(curve, self.weight), min(curve[-1][0], 1.0)
+        steps = [of for (_, low), (_, high) in pairwise(curve) for of in zip(low, high, strict=True)]
+        self.even = all([v <= w and v + (w - v) == w for v, w in steps])  # noqa: C419
+        self._due: Due | None = None
+        self._spans: list[Span] = []
+
+    @property
+    def now(self) -> "Due":
+        """What is due in the last round."""
+        if self._due is None:
+            fair = value_at(self.curve, self.part)
+            self._due = Due(self.usage, self.demand, fair, self.span.closed, below=self.span.below)
+        return self._due
+
+    def grades_of(self, is_gang: bool, steps: tuple["Need", ...]) -> list[Grade]:
+        """Of its operations that run allocations of so many steps, as far as they are known: to be added to."""
+        grades = self._grades.get((is_gang, steps))
+        if grades is None:
+            if len(self._grades) >= _MOST_GRADED:
+                self._grades.clear()
+            grades = self._grades[is_gang, steps] = []
+        return grades
+
+    def is_suggested(self, part: float, tolerance: float) -> bool:
+        """So much from now on; False: the last bits may decide what is due then."""
+        if not self.span.low <= part <= self.span.high:
+            span = self._span_of(part, tolerance)
+            if span is None:
+                return False
+            self.span = span
+        self.part, self._due = part, None
+        return True
+
+    def _span_of(self, part: float, tolerance: float) -> Span | None:
+        """More of a suggestion is never less of anything: what stands alike with two of them does so between."""
+        for span in self._spans:
+            if span.low <= part <= span.high:
+                return span
+        due = due_to(self, part, tolerance)
+        if due is None:
+            return None
+        covered = [f + SATISFIABLE >= d for f, d in zip(due.fair, due.demand, strict=True)]
+        for span in self._spans:
+            if span.below == due.below and span.closed == due.closed and span.covered == covered:
+                span.low, span.high = min(span.low, part), max(span.high, part)
+                return span
+        span = Span(part, due.below, due.closed, covered)
+        if self.even:
+            self._spans.append(span)
+        return span
 
 
-def is_below(usage: Shares, demand: Shares, fair: Shares, given: float) -> bool:
+def is_below(usage: Sequence[float], demand: Sequence[float], fair: Sequence[float], given: float) -> bool:
     """``fair_shares.lacking`` of one element, ``given`` the part of its fair share that is enough."""
     closed = [f >= d - EPSILON for f, d in zip(fair, demand, strict=True)]
     larger = [min(f * given, d) > u + EPSILON for f, d, u in zip(fair, demand, usage, strict=True)]
@@ -219,70 +179,82 @@ def due_to(kind: Alike, part: float, tolerance: float) -> Due | None:
     return Due(usage, demand, fair, closed, is_below(usage, demand, fair, given))
 
 
-_MOST_DUE = 32
-"""Suggestions to a kind that are remembered."""
 Scales = dict[tuple[int, float], float]
 
 
 class Part:
-    """Operations of a pool: how many of each kind. What follows from these is worked out once they are others."""
+    """Operations of a pool: how many of each kind. What follows from these is worked out once they are others.
 
-    __slots__ = ("_fit", "_fits", "_of", "_weights", "counts", "pool")
+    ``weights``: pool and weight of each; ``misfits``: kinds that want more than is allowed."""
+
+    __slots__ = ("_changed", "_fit", "_moved", "_of", "_scale", "_takers", "counts", "misfits", "pool", "weights")
 
     def __init__(self, pool: int) -> None:
         self.pool = pool
         self.counts: dict[Alike, int] = {}
-        self._of: Kinds | None = None
+        self.weights: frozenset[tuple[int, float]] = frozenset()
+        self.misfits = 0
+        self._moved = False
+        self._takers: dict[Taker, int] = {}
+        self._changed: dict[Taker, int] = {}
+        self._of: Kinds = ()
+        self._scale: Scales = {}
         self._fit: float | None = None
-        self._weights: frozenset[tuple[int, float]] | None = None
-        self._fits: bool | None = None
 
     def count(self, kind: Alike, sign: int) -> None:
         """There is one more of this kind, or one less."""
-        number = self.counts.get(kind, 0) + sign
-        if number:
-            self.counts[kind] = number
-        else:
-            del self.counts[kind]
-        self._of = self._fit = None
-        if number in {0, sign}:
-            self._weights = self._fits = None
-
-    @property
-    def weights(self) -> frozenset[tuple[int, float]]:
-        """Pool and weight of each."""
-        if self._weights is None:
-            self._weights = frozenset([(self.pool, kind.weight) for kind in self.counts])
-        return self._weights
-
-    @property
-    def fits(self) -> bool:
-        """Whether what all of them want is allowed."""
-        if self._fits is None:
-            self._fits = all([kind.fits for kind in self.counts])  # noqa: C419
-        return self._fits
+        self._fit = None
+        _add(self._changed, kind.taker, sign)
+        _add(self._takers, kind.taker, sign)
+        number = _add(self.counts, kind, sign)
+        if number == 0 or number == sign:
+            self.misfits += sign * (not kind.fits)
+            if number == 0 or (self.pool, kind.weight) not in self.weights:
+                self.weights = frozenset([(self.pool, taker.weight) for taker in self._takers])
 
     def grouped(self, scale: Scales) -> Kinds:
         """Those that take alike are one. ``scale``: always the same for the weights there are."""
-        if self._of is None:
-            self._of = grouped([(kind.curve, scale[self.pool, kind.weight], n) for kind, n in self.counts.items()])
+        if self._changed or self._scale is not scale:
+            self._of = grouped([(of.curve, scale[self.pool, of.weight], n) for of, n in self._takers.items()])
+            self._changed, self._scale = {}, scale
         return self._of
 
     def is_due(self, fit: float, scale: Scales, tolerance: float) -> bool:
-        """Whether it is sure what is due to each where the pool's fit factor is this; that is so ``now``."""
+        """Whether it is sure what is due to each where the pool's fit factor is this; that is so from now on."""
         if self._fit == fit:
             return True
-        self._fit = None
+        self._fit, self._moved = None, True
         for kind in self.counts:
-            part = min(fit / scale[self.pool, kind.weight], 1.0, kind.curve[-1][0])  # more makes no difference
-            due = kind.due.get(part) or due_to(kind, part, tolerance)
-            if due is None:
+            part = min(fit / scale[self.pool, kind.weight], kind.most)  # more makes no difference
+            if part != kind.part and not kind.is_suggested(part, tolerance):
                 return False
-            if len(kind.due) >= _MOST_DUE:
-                kind.due.clear()
-            kind.now = kind.due[part] = due
         self._fit = fit
         return True
+
+    def look(self, pending: dict[str, None], stale: dict[str, "Operation"]) -> None:
+        """Who may stand otherwise than as this was looked at last is ``pending``, of whom others may be taken
+        ``stale``."""
+        for kind in self.counts if self._moved else ():
+            if kind.stood != kind.part:
+                if kind.stands.below != kind.span.below:
+                    pending.update(dict.fromkeys(kind.members))
+                kind.stood, kind.stands = kind.part, kind.span
+                if any(kind.usage):
+                    stale.update(kind.members)
+        self._moved = False
+
+
+T = TypeVar("T")
+
+
+def _add(numbers: dict[T, int], key: T, sign: int) -> int:
+    """One more, or one less, of these; how many there are now: what there is none of has no number."""
+    number = numbers.get(key, 0) + sign
+    if number:
+        numbers[key] = number
+    else:
+        del numbers[key]
+    return number
 
 
 _MOST_ALIKE, _MOST_SCALES = 1024, 64
@@ -320,15 +292,22 @@ class Line:
     """Operations that wait and that heartbeats tell apart by their order alone: of a pool, to each of whom like is
     ``due``, whose tasks have the same ``needs`` and who starve alike; ``members``: in order."""
 
-    __slots__ = ("due", "kind", "level", "members", "needs", "pool")
+    __slots__ = ("kind", "level", "members", "needs", "pool")
 
-    def __init__(self, pool: int, needs: Sequence[Need], level: int, due: Due, kind: Alike | None = None) -> None:
-        """``kind``: of operations, where that says what is due."""
-        self.pool, self.needs, self.level, self.due, self.kind = pool, needs, level, due, kind
+    def __init__(self, pool: int, needs: Sequence[Need], level: int, kind: Alike | Due) -> None:
+        """``kind``: of operations, or what is due to each."""
+        self.pool, self.needs, self.level, self.kind = pool, needs, level, kind
         self.members: list[tuple[Rank, Operation]] = []
 
+    @property
+    def due(self) -> Due:
+        """To each."""
+        return self.kind if isinstance(self.kind, Due) else self.kind.now
 
-UNKNOWN: tuple[None, list[tuple[Allocation, int]]] = (None, [])
+
+Taken = tuple[Alike | None, Grade, list[tuple[Allocation, int]]]
+"""Of which kind, and how its allocations are graded; those that may be taken, with their levels."""
+UNKNOWN: Taken = (None, Grade(-1.0, (), []), [])
 
 
 class Operation:
@@ -348,7 +327,7 @@ class Operation:
         self.usage: tuple[int, ...] = (0,) * width
         self.wanted: tuple[int, ...] = (0,) * width
         self.allocations: list[Allocation] = []
-        self.taken: tuple[Due | None, list[tuple[Allocation, int]]] = UNKNOWN
+        self.taken = UNKNOWN
         self.tasks: list[tuple[Task, tuple[int, ...]]] = []
         self.needs: dict[tuple[int, ...], int] = {}
         self.timeouts: list[float] = []
@@ -405,14 +384,54 @@ def emptied_by(
     return free, own
 
 
+def charge(pools: list[list[int]], path: Iterable[int], amounts: Iterable[int], sign: int) -> None:
+    """So much more, or less, in each pool of ``path``."""
+    for pool in path:
+        of = pools[pool]
+        for r, amount in enumerate(amounts):
+            of[r] += sign * amount
+
+
+class PoolShares:
+    """What a pool uses, and with that all that is wanted there; ``has_room``: whether its limit leaves room for it."""
+
+    def __init__(self, limits: Sequence[float], scales: list[float], total: list[float]) -> None:
+        """``scales``, ``total``: steps of a unit, and units of the cluster."""
+        self._limits, self._scales, self._total = limits, scales, total
+        self._used: list[int] = []
+        self._wanted: list[int] = []
+        self._usage: list[float] = []
+        self._demand: list[float] = []
+        self._fair: list[float] | None = None
+        self._below = self.has_room = False
+
+    def follow(self, used: list[int], wanted: list[int]) -> None:
+        """These, in steps, are what it uses and what is wanted beside from now on."""
+        if used == self._used and wanted == self._wanted:
+            return
+        self._used, self._wanted, self._fair = [*used], [*wanted], None
+        self._usage, self._demand = self._shares(used), self._shares(map(add, used, wanted))
+        self.has_room = all([d <= m - SLACK or d == 0 for d, m in zip(self._demand, self._limits, strict=True)])  # noqa: C419
+
+    def _shares(self, steps: Iterable[int]) -> list[float]:
+        return in_plain_shares([step / scale for step, scale in zip(steps, self._scales, strict=True)], self._total)
+
+    def is_below(self, fair: list[float], given: float) -> bool:
+        """Whether it is below its fair share, as ``is_below`` has it."""
+        if fair is not self._fair:
+            self._fair, self._below = fair, is_below(self._usage, self._demand, fair, given)
+        return self._below
+
+
 class Counts:
     """Of operations: ``parts``, by pool and kind; of what waits ``lines``, by kind, starvation and needs, ``needs``,
     by how many operations have tasks of such, how many tasks are ``wanted``, and steps that are, by pool and all above
     (``pool_wanted``, the root last)."""
 
-    def __init__(self, paths: Sequence[Ints], pool_wanted: Ints) -> None:
+    def __init__(self, paths: Sequence[Sequence[int]], width: int) -> None:
         """Of nobody. ``paths``: by pool, it and all above."""
-        self._paths, self.pool_wanted = paths, pool_wanted
+        self._paths = paths
+        self.pool_wanted = [[0] * width for _ in range(len(paths) + 1)]
         self.parts: dict[int, Part] = {}
         self.lines: dict[tuple[Alike, int, tuple[Need, ...]], Line] = {}
         self.needs: dict[Need, int] = {}
@@ -446,18 +465,15 @@ class Counts:
 
     def _wants(self, operation: Operation, sign: int) -> None:
         self.wanted += sign * len(operation.tasks)
-        self.pool_wanted[self._paths[operation.pool]] += np.multiply(operation.wanted, sign)
+        charge(self.pool_wanted, self._paths[operation.pool], operation.wanted, sign)
         for need in operation.needs:
-            if number := self.needs.get(need, 0) + sign:
-                self.needs[need] = number
-            else:
-                del self.needs[need]
+            _add(self.needs, need, sign)
 
     def _line_up(self, operation: Operation, kind: Alike) -> None:
         key = kind, operation.level, tuple(operation.needs)
         line = self.lines.get(key)
         if line is None:
-            line = self.lines[key] = Line(kind.pool, key[2], operation.level, kind.now, kind)
+            line = self.lines[key] = Line(kind.pool, key[2], operation.level, kind)
         operation.line = line
         insort(line.members, (operation.rank, operation))
 
@@ -465,7 +481,7 @@ class Counts:
         line, operation.line = operation.line, None
         if line is not None:
             del line.members[bisect_left(line.members, operation.rank, key=itemgetter(0))]
-            if not line.members and line.kind is not None:
+            if not line.members and isinstance(line.kind, Alike):
                 del self.lines[line.kind, line.level, (*line.needs,)]
 
     def line_up_again(self, operation: Operation) -> None:
@@ -473,9 +489,3 @@ class Counts:
         if operation.line is not None and operation.kind is not None:
             self._step_out(operation)
             self._line_up(operation, operation.kind)
-
-    def follow_due(self) -> None:
-        """To each line that is due what is to its kind."""
-        for line in self.lines.values():
-            if line.kind is not None:
-                line.due = line.kind.now

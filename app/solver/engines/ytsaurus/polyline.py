@@ -446,3 +446,31 @@ def _mergeable(of: Polyline) -> Flags:
 def _orientation(own: Floats, other: Floats) -> Floats:
     """Above 0 where ``other`` is steeper than ``one``, by column (``CompareSegments``)."""
     return own[0] * other[1] - other[0] * own[1]
+
+
+Vertex = tuple[float, tuple[float, ...]]
+"""Position and value."""
+Vertices = tuple[Vertex, ...]
+"""A curve that never jumps, from position 0 on."""
+LEAST_RISE = 1e-14
+"""What rises less is level."""
+
+
+def is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
+    """Whether ``middle`` lies between the others, but for rounding."""
+    if last[0] <= first[0]:
+        return False
+    part = (middle[0] - first[0]) / (last[0] - first[0])
+    values = zip(first[1], middle[1], last[1], strict=True)
+    return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
+
+
+def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:
+    """Of an operation at its suggestion."""
+    (begin, low), *rest = curve
+    for end, high in rest:
+        if suggestion < end:
+            part = (suggestion - begin) / (end - begin)
+            return tuple([v + part * (w - v) for v, w in zip(low, high, strict=True)])
+        begin, low = end, high
+    return low

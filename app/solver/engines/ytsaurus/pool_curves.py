@@ -5,24 +5,17 @@ worked out at once (``curves``), exact but for rounding of doubles. Gangs whose 
 the last bits, and the improved computation divides otherwise: both take ``exact``.
 """
 
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
 
-from app.solver.engines.ytsaurus.curves import (
-    EDGE,
-    LEAST_RISE,
-    TOLERANCE,
-    Curves,
-    PoolCurves,
-    Vertex,
-    Vertices,
-    pool_curves,
-)
+from app.solver.compiled import ROOTLESS, Tree
+from app.solver.engines.ytsaurus.curves import EDGE, TOLERANCE, Curves, Kind, PoolCurves, Together, kind_of, pool_curves
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
-from app.solver.engines.ytsaurus.polyline import EPSILON
+from app.solver.engines.ytsaurus.polyline import EPSILON, Vertex, Vertices, is_straight
 from app.solver.engines.ytsaurus.situation import Situation
 from app.solver.question import safe_point
 
@@ -155,8 +148,7 @@ def operation_curves(of: Demands) -> Curves:
         positions.append(position)
         values.append(np.minimum(of.usage, position[:, None]))
     _second_phase(of, usage, reach, np.isinf(stop), positions, values)
-    position = np.stack(positions, axis=1)
-    value = np.stack(values, axis=1)
+    position, value = np.stack(positions, axis=1), np.stack(values, axis=1)
     new = np.ones(position.shape, bool)
     new[:, 1:] = any_of(np.diff(value, axis=1) != 0)
     owner = np.broadcast_to(np.arange(n)[:, None], position.shape)
@@ -379,27 +371,129 @@ def curve_of(row: bytes) -> Vertices:
     out: list[Vertex] = []
     for position, value in zip(curve.position.tolist(), curve.value.tolist(), strict=True):
         vertex = position, tuple(value)
-        while len(out) > 1 and _is_straight(out[-2], out[-1], vertex):
+        while len(out) > 1 and is_straight(out[-2], out[-1], vertex):
             del out[-1]
         out.append(vertex)
     return tuple(out)
 
 
-def _is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
-    """Whether ``middle`` lies between the others, but for rounding."""
-    if last[0] <= first[0]:
-        return False
-    part = (middle[0] - first[0]) / (last[0] - first[0])
-    values = zip(first[1], middle[1], last[1], strict=True)
-    return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
+MOST_KINDS = 64
+"""Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
+Rows = list[list[float]]
+Kinds = tuple[Kind, ...]
+"""The operations of a pool, sorted."""
 
 
-def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:
-    """Of an operation at its suggestion."""
-    (begin, low), *rest = curve
-    for end, high in rest:
-        if suggestion < end:
-            part = (suggestion - begin) / (end - begin)
-            return tuple([v + part * (w - v) for v, w in zip(low, high, strict=True)])
-        begin, low = end, high
-    return low
+def divided_by_kinds(
+    situation: Situation, demands: Demands, children: Children, guarantee: Floats, limits: Floats
+) -> tuple[Floats, Floats] | None:
+    """Fair shares of operations and pools, but for rounding as ``LevelCurves`` has them where the root is suggested
+    everything; None: the last bits may decide, or too many operations differ. By pool: what is guaranteed, what is the
+    limit."""
+    of = _kinds(situation, demands, children.scale)
+    if of is None:
+        return None
+    pool_scale: list[float] = children.pool_scale.tolist()
+    divided = by_kinds(situation.config.tree, of, pool_scale, guarantee.tolist(), limits.tolist(), {})
+    if divided is None:
+        return None
+    fit, pool_fair = np.array(divided[0]), np.array(divided[1])
+    suggested = np.minimum(fit[situation.operation_parent] / children.scale, 1.0)
+    hardly = ((suggested < HARDLY) & any_of(demands.demand > 0)).any()
+    return None if hardly else (operation_values(demands, suggested), pool_fair)
+
+
+def by_kinds(
+    tree: Tree, of: Mapping[int, Kinds], scales: list[float], floors: Rows, caps: Rows, known: "dict[int, Known]"
+) -> "Divided | None":
+    """``of``: operations by pool; by pool, ``scales`` as
+    ``Children`` has them, guarantees and limits; ``known``: pools as they were worked out last of the same guarantees
+    and limits, followed; None: the last bits may decide."""
+    root = len(tree)
+    taking: dict[int, _Taking] = {}
+    for pool in (*reversed(tree.top_down), root):
+        inner = tree.children[pool] if pool < root else tree.roots
+        own, pools = of.get(pool, ()), tuple([taking[row].child(scales[row]) for row in inner])
+        before = known.get(pool)
+        if before is None or before[0] != own or before[1] != pools:
+            taken = _taking(own, pools, (*floors[pool],), (*caps[pool],), top=pool == root)
+            if taken is None:
+                return None
+            before = known[pool] = own, pools, taken
+        taking[pool] = before[2]
+    fit, pool_fair = [0.0] * (root + 1), [[0.0]] * (root + 1)
+    for pool in (root, *tree.top_down):
+        above = tree.parent[pool] if pool < root else ROOTLESS
+        offered = 1.0 if pool == root else min(fit[root if above == ROOTLESS else above] / scales[pool], 1.0)
+        reached = taking[pool].reached(offered)
+        if reached is None:
+            return None
+        fit[pool], pool_fair[pool] = reached
+    return fit, pool_fair
+
+
+Divided = tuple[list[float], Rows]
+"""Fit factors and fair shares of pools, the root last."""
+HARDLY = 1e-10
+"""A suggestion that is nothing in other doubles."""
+
+
+def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, Kinds] | None:
+    """By pool; None: too many."""
+    numbers = np.concatenate((demands.usage, demands.demand, demands.limits), axis=1)
+    block, size = numbers.tobytes(), numbers.shape[1] * numbers.itemsize
+    rows = (block[i : i + size] for i in range(0, len(block), size))
+    counts = Counter(zip(situation.operation_parent.tolist(), scale.tolist(), rows, strict=True))
+    if len(counts) > MOST_KINDS:
+        return None
+    of: dict[int, list[tuple[Vertices, float, int]]] = {}
+    for (pool, own, row), count in counts.items():
+        of.setdefault(pool, []).append((curve_of(row), own, count))
+    return {pool: grouped(kinds) for pool, kinds in of.items()}
+
+
+def grouped(kinds: Iterable[tuple[Vertices, float, int]]) -> Kinds:
+    """Of a pool, by curve, scale and number: those that take alike are one kind."""
+    of: dict[tuple[Vertices, float], int] = {}
+    for curve, scale, count in kinds:
+        of[curve, scale] = of.get((curve, scale), 0) + count
+    return tuple([kind_of(curve, scale, count) for (curve, scale), count in sorted(of.items())])
+
+
+class _Taking:
+    """Of a pool: what it takes of a suggestion (nothing is said of the root), and its children of its fit factor; its
+    guarantee and limit, of which it has at least what it begins with."""
+
+    def __init__(self, curve: Vertices, together: Together, floor: list[float], cap: list[float]) -> None:
+        self._curve, self._together, self._floor, self._cap = curve, together, floor, cap
+        self._child: Kind | None = None
+
+    def child(self, scale: float) -> Kind:
+        """Of the pool above, where its scale is this."""
+        if self._child is None or self._child.scale != scale:
+            self._child = kind_of(self._curve, scale, 1)
+        return self._child
+
+    @lru_cache(maxsize=256)  # noqa: B019  # there are no more of these either
+    def reached(self, offered: float) -> tuple[float, list[float]] | None:
+        """Fit factor and values; None: the last bits may decide."""
+        bound = [min(part + offered, cap) for part, cap in zip(self._floor, self._cap, strict=True)]
+        return self._together.within(bound)
+
+
+Known = tuple[Kinds, Kinds, _Taking]
+"""Operations and pools of a pool, and what it takes with these."""
+
+
+@lru_cache(maxsize=256)
+def _taking(
+    of: Kinds, pools: tuple[Kind, ...], floor: tuple[float, ...], cap: tuple[float, ...], *, top: bool
+) -> _Taking | None:
+    """None: the last bits may decide. Most pools of a round are as they were a round ago."""
+    together = Together.of([*of, *pools], len(floor))
+    if together is None:
+        return None
+    start = together.values[0]
+    floors, caps = [*map(max, floor, start)], [*map(max, cap, start)]
+    curve = () if top else together.over_suggestion(floors, caps)
+    return None if curve is None else _Taking(curve, together, floors, caps)

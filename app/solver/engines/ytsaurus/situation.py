@@ -81,7 +81,7 @@ def selects(tasks: Sequence[Task]) -> bool:
     return any([task.node_selector for task in tasks])  # noqa: C419  # half the time, and a cluster has 100,000
 
 
-def in_plain_shares(steps: Iterable[int], total: Iterable[float]) -> list[float]:
+def in_plain_shares(steps: Iterable[float], total: Iterable[float]) -> list[float]:
     """``guarantees.to_shares`` of one row."""
     return [amount / whole if whole > 0 else 0.0 for amount, whole in zip(steps, total, strict=True)]
 
