@@ -10,6 +10,9 @@ from app.solver.model.configuration import Queue
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.question import safe_point
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 
 class ResourceIndex:
     """Resource names in a fixed order, with the integer scale of each (1000 steps a unit for cpu, gpu)."""
@@ -53,6 +56,15 @@ class ResourceIndex:
 
 
 ROOTLESS = -1
+_MOST_COLUMNS = 32
+
+
+def remember(columns: dict[K, V], key: K, column: V) -> V:
+    """``column``, known under ``key`` from now on. All are forgotten once they are many: one may be large."""
+    if len(columns) >= _MOST_COLUMNS:
+        columns.clear()
+    columns[key] = column
+    return column
 
 
 class Tree:

@@ -7,10 +7,15 @@ their children, where preemption stays inside a tenant.
 import json
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.solver.engines.yunikorn.ask import may_find, place
+from app.solver.engines.yunikorn.overlay import Overlay, requests_of
+from app.solver.model.base import micros
+from app.solver.model.state import Ask
 from tests.properties.yunikorn_laws import Laws
 from tests.support.profiles import examples
 from tests.support.yunikorn_laws import (
@@ -110,6 +115,27 @@ def _met(of: World, running: dict[tuple[str, str], tuple[str, Json]]) -> int:
 @pytest.mark.parametrize("kind", [worlds(), tenants()], ids=["worlds", "tenants"])
 def test_every_law_holds_on_every_answer(kind: Worlds) -> None:
     one_decision("documented", kind)()
+
+
+@pytest.mark.parametrize("kind", [worlds(), tenants()], ids=["worlds", "tenants"])
+def test_whoever_can_find_nobody_is_told_to_wait(kind: Worlds) -> None:
+    told: set[tuple[bool, str]] = set()
+
+    @QUICK
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        of = data.draw(kind)
+        wanted = data.draw(asks_of(of, 1))[0]
+        state = of.compiled()
+        overlay, request = Overlay(state), requests_of(state, msgspec.convert(wanted, Ask))[0]
+        if place(overlay, request) is None and request.required is None:
+            may = may_find(overlay, request, micros(of.now))
+            outcome = of.one(wanted)["outcome"]
+            assert may or outcome == "wait", (of.body(wanted), outcome)
+            told.add((may, outcome))
+
+    check()
+    assert told >= {(False, "wait"), (True, "preempt")}
 
 
 @pytest.mark.parametrize("kind", [worlds(), tenants()], ids=["worlds", "tenants"])

@@ -5,7 +5,7 @@ Source: ``ask``, whose rules these are.
 """
 
 from bisect import bisect_left, insort
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable
 from heapq import heapify, heappop, heappush
 from itertools import chain, islice
@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from app.solver import rounds
-from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, look_for_victims, place
+from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, look_for_victims, may_find, place
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.guarantees import claim_of, has_headroom
@@ -27,17 +27,19 @@ from app.solver.model import yunikorn as wire
 from app.solver.model.base import micros, to_datetime
 from app.solver.model.state import Ask, Reservation, Task, Workload
 
+_IN_VAIN = 16
+"""After so many looks of a queue it is asked first whether there may be anybody, until that was asked in vain too."""
 _SHAPES = 4096
 """So many requests are known by what they come to."""
 
 
 class Ahead(rounds.Ahead[CompiledState]):
     """See ``Rounds.ahead``. ``overlay``: of now; its state only says what does not change with workloads. ``grown``:
-    rises with whatever could make room for an ask that found none."""
+    rises with whatever could make room for an ask that found none; ``in_vain``: by queue, how many looks were."""
 
     def __init__(self, loaded: CompiledState) -> None:
         self.overlay = Overlay(loaded).alone()
-        self.grown = 0
+        self.grown, self.in_vain = 0, defaultdict[int, int](int)
         self.running = {workload.id: workload for workload in loaded.workloads}
         self._state = self._tasks = loaded
         self._before = dict[str, Workload | None]()
@@ -126,8 +128,7 @@ class Waiting:
         self.ask = ask
         self.sent: dict[bool, Ask] = {}
         block = ask.yunikorn
-        self.last = None
-        self.done = ask.preemption_policy == "Never"
+        self.last, self.done = None, ask.preemption_policy == "Never"
         if block is not None:
             self.last = None if block.last_preemption_check_at is None else micros(block.last_preemption_check_at)
             self.done = self.done or block.triggered_preemption
@@ -302,8 +303,7 @@ class Seats:
     def cycle(self, now: int) -> PlainCycle | None:
         """None: what it comes to is not plain."""
         self._pass(now)
-        running = self.ahead.running
-        if self._odd or any(_inherits(waiting, running) for waiting in self._unsure.values()):
+        if self._odd or any(_inherits(waiting, self.ahead.running) for waiting in self._unsure.values()):
             return None
         trial, grown, holders = _Trial(self.ahead), self.ahead.grown, self.ahead.overlay.holders()
         held: list[Member] = [(of.seat.turn, of) for name in holders if (of := self._seated.get(name)) and of.seat]
@@ -441,11 +441,9 @@ class _Looks:
         self.evicting: list[tuple[Waiting, Outcome]] = []
         self._lines = [line for line in lines if line.awake] if queues.preemption else []
         self._lawful = queues.rules.keeps_guarantees
-        self._running = ahead.running
-        self._trial = trial
-        self._context = Context(now, scored=True)
-        self._attempts: dict[int, int] = {}
-        self._holders = holders
+        self._running, self._in_vain = ahead.running, ahead.in_vain
+        self._trial, self._context = trial, Context(now, scored=True)
+        self._attempts, self._holders = defaultdict[int, int](int), holders
         self.since: Since = ()
         self._claimless, self._vain = set[_Line](), set[tuple[_Line, int] | None]()
 
@@ -456,15 +454,14 @@ class _Looks:
         self._vain.clear()
         for line in self._lines:
             queue = line.request.queue
-            left = ATTEMPTS - self._attempts.get(queue, 0)
+            left = ATTEMPTS - self._attempts[queue]
             if left and (looking := line.may_look(self.since, turn, left)):
                 lines.append(line)
                 queues[queue] = sorted(queues[queue] + looking) if queue in queues else looking
         self.since = turn or ()
         for queue, looking in queues.items():
-            before = self._attempts.get(queue, 0)
-            del looking[ATTEMPTS - before :]
-            self._attempts[queue] = before + len(looking)
+            del looking[ATTEMPTS - self._attempts[queue] :]
+            self._attempts[queue] += len(looking)
         if len(lines) == len(queues) and not self._holders and all(map(self._has_no_claim, lines)):
             for line, looking in zip(lines, queues.values(), strict=True):
                 self.tried.setdefault(line, []).extend(looking)
@@ -479,8 +476,11 @@ class _Looks:
         like = None if runs or waiting.ask.id in self._running else (seat.line, request.priority)
         if like not in self._vain and not self._has_no_claim(seat.line):
             overlay, request = self._trial.searched(), replace(request, application=waiting.job) if runs else request
-            headroom = has_headroom(overlay, request)
-            outcome = look_for_victims(overlay, request, self._context, SILENT, headroom=headroom, shared=True)
+            outcome, vain = Outcome.wait("no-node"), self._in_vain[request.queue]
+            if vain < _IN_VAIN or may_find(overlay, request, self._context.now):
+                headroom = has_headroom(overlay, request)
+                outcome = look_for_victims(overlay, request, self._context, SILENT, headroom=headroom, shared=True)
+                self._in_vain[request.queue] = vain + 1 if outcome.kind == "wait" and vain < _IN_VAIN else 0
             if outcome.kind == "admit" or outcome.cancelled:
                 return False
             if outcome.kind != "wait":

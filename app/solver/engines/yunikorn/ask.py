@@ -13,8 +13,10 @@ from app.solver.engines.yunikorn.candidates import Alone, Found, Outcome, Reach,
 from app.solver.engines.yunikorn.configuration import SECOND
 from app.solver.engines.yunikorn.guarantees import (
     Allowance,
+    Giving,
     Need,
     Needs,
+    SmallestSet,
     claim_of,
     has_headroom,
     law_2_slack,
@@ -24,58 +26,8 @@ from app.solver.engines.yunikorn.guarantees import (
 )
 from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Held, Overlay, Request, whose_is
 from app.solver.engines.yunikorn.shipped import Preemptor
-from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, CompiledState, Ints
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, CompiledState, Doubles, Ints
 from app.solver.model.base import units
-from app.solver.question import safe_point
-
-
-class SmallestSet:
-    """The exact search on one node: the smallest lawful set that makes room.
-
-    Sets by size, and of one size in the order of taking. ``steps``: how many more tasks may be tried."""
-
-    def __init__(self, allowance: Allowance, needs: Needs, order: Sequence[int], steps: int) -> None:
-        self.steps = steps
-        self._allowance = allowance
-        self._order = order
-        self._missing = [need.amount for need in needs.of]
-        self._helps = [needs.help_of(task) for task in order]
-        rest = [[0] * len(needs.of)]
-        for help_ in reversed(self._helps):
-            rest.append([a + b for a, b in zip(rest[-1], help_, strict=True)])
-        self._rest = rest[::-1]
-        """By place in the order: what everybody from there on gives."""
-
-    def find(self) -> list[int] | None:
-        """The first set that covers everything missing; None when there is none, or the steps ran out."""
-        for size, _ in enumerate(self._order, 1):
-            chosen: list[int] = []
-            if self._pick(0, size, self._missing, chosen):
-                return chosen
-        return None
-
-    def _pick(self, start: int, size: int, missing: Sequence[int], chosen: list[int]) -> bool:
-        """Extend ``chosen`` by ``size`` lawful tasks from ``start`` on that cover ``missing``."""
-        if size == 0:
-            return all(lack <= 0 for lack in missing)
-        for i in range(start, len(self._order) - size + 1):
-            safe_point()
-            if self.steps == 0 or any(lack > left for lack, left in zip(missing, self._rest[i], strict=True)):
-                return False
-            self.steps -= 1
-            task = self._order[i]
-            if not self._allowance.lets(task):
-                continue
-            self._allowance.take(task)
-            chosen.append(task)
-            left = [lack - help_ for lack, help_ in zip(missing, self._helps[i], strict=True)]
-            done = self._pick(i + 1, size - 1, left, chosen)
-            self._allowance.give_back(task)
-            if done:
-                return True
-            chosen.pop()
-        return False
-
 
 EXACT_CANDIDATES = 16
 """Most candidates on a node for the exact search."""
@@ -255,6 +207,23 @@ def decide(overlay: Overlay, request: Request, context: Context, record: Silent)
     if (unmet := _precondition(overlay, request, context)) is not None:
         return unmet
     return look_for_victims(overlay, request, context, record, headroom=headroom, shared=alike is not None)
+
+
+def may_find(overlay: Overlay, request: Request, now: int) -> bool:
+    """Whether an ask that has no room could find victims, or a node that is held too long: if not, it finds none."""
+    state, vain = overlay.state, overlay.vain
+    if not state.configuration.rules.keeps_guarantees or (overlay.held and nodes.pool(overlay, request, now).cancelled):
+        return True
+    key = "anybody", request.queue
+    if key not in vain:
+        vain[key] = request, (Giving(overlay, request.queue), dict[int, Doubles]())
+    giving, rooms = vain[key][1]
+    enough = state.schedulable
+    for r, amount in request.needs.items():
+        if (room := rooms.get(r)) is None:
+            room = rooms[r] = giving.room(r)
+        enough = enough & (room >= amount)
+    return bool(enough.any())
 
 
 def look_for_victims(
@@ -440,13 +409,13 @@ def _preempt(overlay: Overlay, request: Request, context: Context, record: Silen
     record.opened(pool)
     cancelled = pool.cancelled
     if lawful:
-        if headroom and (node := _on_cancelled(overlay, request, pool)) is not None:
-            return Outcome("admit", node, cancelled=[(n, held) for n, held in pool.cancelled if n == node])
+        if headroom and cancelled and (node := _on_cancelled(overlay, request, pool)) is not None:
+            return Outcome("admit", node, cancelled=[(n, held) for n, held in cancelled if n == node])
         if len(among) or record.on:
             choice = Lawful(overlay, request, within, among, pool, record).choose()
         else:
             choice = Found(failed="no-candidates")
-        cancelled = [(n, held) for n, held in pool.cancelled if n == choice.node]
+        cancelled = [(n, held) for n, held in cancelled if n == choice.node]
     else:
         choice = Preemptor(overlay, request, among, pool, record).choose(scored=context.scored, nodes_tried=headroom)
     if choice.failed is None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.configuration import Amounts
-from app.solver.engines.yunikorn.guarantees import Allowance, claim_of, levels, over_any, over_guarantee
+from app.solver.engines.yunikorn.guarantees import SURE, Allowance, claim_of, levels, over_any, over_guarantee
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
 from app.solver.engines.yunikorn.state import Bools, CompiledState, Ints
 from app.solver.model.decision import Change, Explanation
@@ -201,7 +201,6 @@ def keeper(overlay: Overlay, request: Request, extent: Reach) -> Keeper:
 RESERVATION_AGE = (2 * 60 * 60 + 2) * 10**6
 """Microseconds after which a reservation of a lower priority may be cancelled (YuniKorn: 2 x 60 min + 2 s)."""
 IMPOSSIBLE = 2**31
-_SURE = 1e-9
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -283,7 +282,7 @@ def at_least(
         chosen = candidates if helps is None else candidates[helps]
         gain = state.column(resource)[chosen].astype(np.float64)
         total = np.bincount(state.node[chosen], weights=gain, minlength=size)
-        short = missing.astype(np.float64) * (1 - _SURE)
+        short = missing.astype(np.float64) * (1 - SURE)
         count = np.ceil(short / gain.max(initial=1.0)).clip(0, IMPOSSIBLE).astype(np.int64)
         bound = np.maximum(bound, count)
         bound[total < short] = IMPOSSIBLE

@@ -16,7 +16,6 @@ from app.solver.engines.yunikorn.ask import Context, apply, decide
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Silent
 from app.solver.engines.yunikorn.configuration import DIFFERENCES, CompiledConfiguration, compile_configuration
 from app.solver.engines.yunikorn.explain import Comparisons, recorder
-from app.solver.engines.yunikorn.guarantees import enforce
 from app.solver.engines.yunikorn.overlay import (
     Asked,
     Overlay,
@@ -26,7 +25,7 @@ from app.solver.engines.yunikorn.overlay import (
     in_turn,
     turn_of,
 )
-from app.solver.engines.yunikorn.preemptibility import judge, preemptibility
+from app.solver.engines.yunikorn.preemptibility import enforce, judge, preemptibility
 from app.solver.engines.yunikorn.report import effective_settings, findings, shares
 from app.solver.engines.yunikorn.state import CompiledState, compile_state
 from app.solver.engines.yunikorn.update import update

@@ -1,5 +1,5 @@
-"""What is left of guarantees and limits as seen from an asking queue, the laws of the preemption design that keep
-guarantees, and preemption for a changed quota (YuniKorn: quota_preemptor.go).
+"""What is left of guarantees and limits as seen from an asking queue, and the laws of the preemption design that keep
+guarantees.
 
 Those are laws 2, 4 and 5, which documented rules keep without exception. The *fork* of an ask and a victim is the
 lowest queue above both. Below it the victim's side only loses and the ask's side only gains, so guarantees there are
@@ -16,11 +16,8 @@ import numpy as np
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
 from app.solver.engines.yunikorn.overlay import Overlay, Request
-from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, CompiledState
-from app.solver.model.base import units
-from app.solver.model.decision import Plan, PlannedEviction, Result
-from app.solver.model.problems import InvalidInput, Problem
-from app.solver.question import Question, safe_point
+from app.solver.engines.yunikorn.state import WIDEST, Bools, CompiledState, Doubles
+from app.solver.question import safe_point
 
 _MOST_KEPT = 64
 
@@ -155,6 +152,57 @@ class Allowance:
     def _move(self, task: int, sign: int) -> None:
         state = self._state
         shift(state.configuration, int(state.queue[task]), state.amounts(task), sign, self._slack)
+
+
+SURE = 1e-9
+"""Sums in doubles are right but for so much of them."""
+_TOGETHER = 1 << 16
+"""Leaves times nodes."""
+
+
+class Giving:
+    """What everybody of other queues than one could give, as far as law 2 lets them go, for an ask that weighs nothing:
+    whatever else keeps them."""
+
+    def __init__(self, overlay: Overlay, queue: int) -> None:
+        self._overlay = overlay
+        state, tree = overlay.state, overlay.state.configuration.tree
+        eligible = state.eligible & (state.queue != queue)
+        if overlay.gone is not None:
+            eligible &= ~overlay.gone
+        candidates = np.flatnonzero(eligible)
+        queues = state.queue[candidates]
+        self._leaves: list[int] = np.flatnonzero(np.bincount(queues, minlength=len(tree))).tolist()
+        lets: Bools = np.ones(len(candidates), dtype=bool)
+        for r in {r for leaf in self._leaves for r in state.configuration.path_cells[leaf]}:
+            most = np.zeros(len(tree), dtype=state.free.dtype)
+            most[self._leaves] = self._bounds(r)
+            lets &= state.column(r)[candidates] <= most[queues]
+        self._candidates = candidates[lets]
+
+    def room(self, resource: int) -> Doubles:
+        """By node what is free with the most that those there can give together: a leaf gives no more than it has above
+        its guarantees, where few leaves are on few nodes. In doubles: perhaps too much, never too little."""
+        most, free = self._most(resource), self._overlay.free
+        if resource >= free.shape[1]:
+            return most
+        there = free[:, resource].astype(np.float64)
+        return there + most + (np.abs(there) + most) * SURE
+
+    def _most(self, resource: int) -> Doubles:
+        state, among, size = self._overlay.state, self._candidates, len(self._overlay.state.nodes)
+        gives, on = state.column(resource)[among].astype(np.float64), state.node[among]
+        if len(self._leaves) * size > _TOGETHER:
+            return np.bincount(on, gives, minlength=size).astype(np.float64, copy=False)
+        leaf = np.array(self._leaves, dtype=np.int64).searchsorted(state.queue[among])
+        by_leaf = np.bincount(leaf * size + on, gives, minlength=len(self._leaves) * size).reshape(-1, size)
+        return np.minimum(by_leaf, np.array(self._bounds(resource), dtype=np.float64)[:, None]).sum(0)
+
+    def _bounds(self, resource: int) -> list[int]:
+        """By leaf, the most that it may give: what it has above each guarantee on its path."""
+        state, slack = self._overlay.state, self._overlay.slack
+        cells, top = state.configuration.path_cells, WIDEST if state.narrow else -_UNBOUND
+        return [min([top, *(max(0, -slack[cell]) for cell in cells[leaf].get(resource, ()))]) for leaf in self._leaves]
 
 
 def claim_of(overlay: Overlay, request: Request) -> int | None:
@@ -316,171 +364,49 @@ def without_superfluous(needs: Needs, taken: Sequence[int]) -> list[int]:
     return needed
 
 
-HOUR = 3600 * 10**6
-_SCORE_ORIGINATOR = 1 << 33
-_SCORE_OPTED_OUT = 1 << 34
-MILLI = "vcore"
-"""The one resource that YuniKorn counts in thousandths."""
-QUOTA_ENFORCED = "QuotaChanged"
-Rank = tuple[int, int, int, list[float]]
+class SmallestSet:
+    """The exact search on one node: the smallest lawful set that makes room.
 
+    Sets by size, and of one size in the order of taking. ``steps``: how many more tasks may be tried."""
 
-def enforce(state: CompiledState, question: Question, name: str) -> Result:
-    """Evictions that bring queue ``name``, which is above it, towards its limit. Raises InvalidInput: no such queue, or
-    asks beside it.
+    def __init__(self, allowance: Allowance, needs: Needs, order: Sequence[int], steps: int) -> None:
+        self.steps = steps
+        self._allowance = allowance
+        self._order = order
+        self._missing = [need.amount for need in needs.of]
+        self._helps = [needs.help_of(task) for task in order]
+        rest = [[0] * len(needs.of)]
+        for help_ in reversed(self._helps):
+            rest.append([a + b for a, b in zip(rest[-1], help_, strict=True)])
+        self._rest = rest[::-1]
+        """By place in the order: what everybody from there on gives."""
 
-    The amount above the limit, capped by the largest overuse of a guarantee on the queue's path, is spread over
-    child queues by their share of overuse; each leaf then gives tasks that fit into its part, never more. The caller
-    decides when a limit is due (YuniKorn: quota.preemption.delay after it was lowered); a queue within its limit gives
-    nothing. Where the original crashes, a parent whose amount is empty, nobody is evicted."""
-    queue = state.configuration.tree.index.get(name)
-    problems: list[Problem] = []
-    if queue is None:
-        problems.append(Problem(pointer="/options/yunikorn/enforce_quota", detail=f"no queue {name!r}"))
-    if question.asks:
-        problems.append(Problem(pointer="/asks", detail="enforcing a quota takes no asks"))
-    if queue is None or problems:
-        raise InvalidInput(problems)
-    overlay = Overlay(state)
-    amount = _amount(state, queue)
-    parts = list(_parts(state, queue, amount))
-    evictions = [_eviction(state, task) for leaf, part in parts for task in _victims(overlay, leaf, part)]
-    return Result(
-        decisions=[], order=[], plan=Plan(evictions=evictions, placements=[]),
-        notes={
-            "enforced": {
-                "queue": name,
-                "above_limit": state.resources.units(amount),
-                "parts": {state.configuration.tree.names[leaf]: state.resources.units(part) for leaf, part in parts},
-            }
-        },
-    )  # fmt: skip
+    def find(self) -> list[int] | None:
+        """The first set that covers everything missing; None when there is none, or the steps ran out."""
+        for size, _ in enumerate(self._order, 1):
+            chosen: list[int] = []
+            if self._pick(0, size, self._missing, chosen):
+                return chosen
+        return None
 
-
-def _eviction(state: CompiledState, task: int) -> PlannedEviction:
-    workload, name = state.label(task)
-    return PlannedEviction(
-        workload=workload, task=name, queue=state.queue_name(task), node=state.tasks[task].node,
-        reason=QUOTA_ENFORCED,
-    )  # fmt: skip
-
-
-def _amount(state: CompiledState, queue: int) -> Amounts:
-    """What the queue is above its limit, without what is being preempted, by resource; only positive amounts."""
-    above: Amounts = {}
-    for r, most in (state.limit[queue] or {}).items():
-        over = state.allocated[queue][r] - state.preempting[queue][r] - most
-        if over > 0:
-            above[r] = over
-    cap = _overuse(state, queue)
-    return {r: min(over, cap.get(r, over)) for r, over in above.items()}
-
-
-def _overuse(state: CompiledState, queue: int) -> Amounts:
-    """The largest overuse against a guarantee on the path, by resource that some queue there overuses."""
-    largest: Amounts = {}
-    for q in state.configuration.paths[queue]:
-        for r, guaranteed in (state.configuration.guaranteed[q] or {}).items():
-            over = state.allocated[q][r] - guaranteed
-            if over > largest.get(r, 0):
-                largest[r] = over
-    return largest
-
-
-def _parts(state: CompiledState, queue: int, amount: Amounts) -> Iterator[tuple[int, Amounts]]:
-    """(leaf, its part of ``amount``), leaves in the order of their paths."""
-    if not amount:
-        return
-    queues = state.configuration
-    if queues.leaf[queue]:
-        yield queue, amount
-        return
-    overuse = {child: over for child in queues.tree.children[queue] if (over := _child_overuse(state, child))}
-    total: Amounts = {}
-    for over in overuse.values():
-        for r, value in over.items():
-            total[r] = total.get(r, 0) + value
-    for child in sorted(overuse, key=queues.tree.names.__getitem__):
-        part = {r: _part(value, total[r], amount[r]) for r, value in overuse[child].items() if r in amount}
-        yield from _parts(state, child, part)
-
-
-def _part(value: int, total: int, amount: int) -> int:
-    """``value`` in ``total`` of ``amount``, rounded down; 0 where nobody overuses."""
-    return int(value / total * amount) if total else 0
-
-
-def _child_overuse(state: CompiledState, child: int) -> Amounts:
-    """Distance from the guarantee (the original counts what is under it as well), or all usage without one.
-
-    Nothing for a child that is within its guarantee in every resource. A type with 0 says that the child has no part
-    in it, one that is missing that the child has no bound on it.
-    """
-    used, guaranteed = state.allocated[child], state.configuration.guaranteed[child]
-    if guaranteed is None:
-        return {r: used[r] for r in _named(state, child)}
-    if all(used[r] <= held for r, held in guaranteed.items()):
-        return {}
-    return {r: abs(used[r] - held) for r, held in guaranteed.items()}
-
-
-def _named(state: CompiledState, queue: int) -> list[int]:
-    """Types that some task of the queue names, whatever the amount: those that its usage has in the original."""
-    inside = np.zeros(len(state.configuration.tree), dtype=bool)
-    inside[state.configuration.tree.under(queue)] = True
-    shapes: list[int] = np.unique(state.shape[inside[state.queue]]).tolist()
-    return sorted({r for shape in shapes for r in state.shapes[shape]})
-
-
-def _victims(overlay: Overlay, leaf: int, part: Amounts) -> list[int]:
-    """Tasks that fit into the part by themselves and together; one that doesn't is skipped. A part that is all zeros
-    takes nobody (YuniKorn: filterAllocations)."""
-    state = overlay.state
-    if not any(part.values()):
-        return []
-    lawful = state.configuration.rules.keeps_guarantees
-    left = dict(part)
-    taken: list[int] = []
-    for task in _candidates(state, leaf, part):
-        safe_point()
-        amounts = state.amounts(task)
-        if any(value > left[r] for r, value in amounts.items() if r in left):
-            continue
-        if lawful and not keeps_guarantees(state.configuration, leaf, amounts, overlay.slack):
-            continue
-        overlay.evict([task])
-        taken.append(task)
-        for r, value in amounts.items():
-            if r in left:
-                left[r] -= value
-    return taken
-
-
-def _candidates(state: CompiledState, leaf: int, part: Amounts) -> list[int]:
-    """Tasks of the leaf that may go, in order; Go's sort turns the order of equals round."""
-    mask = state.eligible & (state.queue == leaf) & state.shares_a_type(part)
-    limit = state.limit[leaf] or {}
-    ranks = {task: _rank(state, task, part, limit) for task in reversed(np.flatnonzero(mask).tolist())}
-    return sorted(ranks, key=ranks.__getitem__)
-
-
-def _rank(state: CompiledState, task: int, part: Amounts, limit: Amounts) -> Rank:
-    """Highest score, lowest priority, newest by whole hours, smallest shares of the leaf's own limit.
-
-    The score puts originators and opted-out tasks first (shipped) or last (documented, law 1). Shares are of the types
-    in the part only, the largest first; those of 0 count as if they were not there (YuniKorn:
-    CompUsageRatioSpecificTypes, compareShares).
-    """
-    flags, amounts = int(state.flags[task]), state.amounts(task)
-    score = sum(1 for r in amounts if r in part) * 100 // len(amounts)
-    protected = (_SCORE_ORIGINATOR if flags & ORIGINATOR else 0) + (_SCORE_OPTED_OUT if flags & OPTED_OUT else 0)
-    score += -protected if state.configuration.rules.opted_out_last else protected
-    shares = [_share(state, r, value, limit) for r, value in amounts.items() if r in part and value]
-    return -score, int(state.priority[task]), -(state.created(task) // HOUR), sorted(shares, reverse=True)
-
-
-def _share(state: CompiledState, resource: int, amount: int, limit: Amounts) -> float:
-    """Of the limit; without one the raw quantity, which YuniKorn has in thousandths for vcore and else in units."""
-    if limit.get(resource):
-        return amount / limit[resource]
-    return float(amount if state.resources.names[resource] == MILLI else units(amount, state.resources.names[resource]))
+    def _pick(self, start: int, size: int, missing: Sequence[int], chosen: list[int]) -> bool:
+        """Extend ``chosen`` by ``size`` lawful tasks from ``start`` on that cover ``missing``."""
+        if size == 0:
+            return all(lack <= 0 for lack in missing)
+        for i in range(start, len(self._order) - size + 1):
+            safe_point()
+            if self.steps == 0 or any(lack > left for lack, left in zip(missing, self._rest[i], strict=True)):
+                return False
+            self.steps -= 1
+            task = self._order[i]
+            if not self._allowance.lets(task):
+                continue
+            self._allowance.take(task)
+            chosen.append(task)
+            left = [lack - help_ for lack, help_ in zip(missing, self._helps[i], strict=True)]
+            done = self._pick(i + 1, size - 1, left, chosen)
+            self._allowance.give_back(task)
+            if done:
+                return True
+            chosen.pop()
+        return False

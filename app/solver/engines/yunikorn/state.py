@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.solver import kubernetes
-from app.solver.compiled import ResourceIndex
+from app.solver.compiled import ResourceIndex, remember
 from app.solver.engines.yunikorn.configuration import Amounts, CompiledConfiguration
 from app.solver.engines.yunikorn.limits import MOST_RESOURCES, TOO_MANY, Tracked, naming_too_much
 from app.solver.model.base import Quantity, micros
@@ -60,6 +60,8 @@ class Lazy:
     """What rounds ask for, as ``overlay.in_turn`` has it."""
     limits: dict[int, dict[int, Amounts]] = field(default_factory=dict)
     """By queue, as ``candidates.path_limits`` has it."""
+    columns: dict[int, Ints] = field(default_factory=dict)
+    naming: dict[frozenset[int], Bools] = field(default_factory=dict)
 
     def after(self) -> "Lazy":
         """What holds of the next version as well, which has the same nodes and resources."""
@@ -230,14 +232,20 @@ class CompiledState:
         return self.shapes[int(self.shape[task])]
 
     def column(self, resource: int) -> Ints:
-        """By task: the requested amount of ``resource``, 0 where it names none."""
-        values = np.array([of.get(resource, 0) for of in self.shapes], dtype=self.free.dtype)
-        return values[self.shape]
+        """By task: the requested amount of ``resource``, 0 where it names none. Not to be changed."""
+        shape, columns = self.shape, self.lazy.columns
+        if (known := columns.get(resource)) is None:
+            values = np.array([of.get(resource, 0) for of in self.shapes], dtype=self.free.dtype)
+            known = remember(columns, resource, values[shape])
+        return known
 
-    def shares_a_type(self, types: Sequence[int] | Amounts) -> Bools:
-        """By task: whether it names one of ``types``, whatever the amount."""
-        named = np.array([any(r in of for r in types) for of in self.shapes], dtype=bool)
-        return named[self.shape]
+    def shares_a_type(self, types: Iterable[int]) -> Bools:
+        """By task: whether it names one of ``types``, whatever the amount. Not to be changed."""
+        shape, naming, of_types = self.shape, self.lazy.naming, frozenset(types)
+        if (known := naming.get(of_types)) is None:
+            named = np.array([not of_types.isdisjoint(of) for of in self.shapes], dtype=bool)
+            known = remember(naming, of_types, named[shape])
+        return known
 
     def label(self, task: int) -> tuple[str, str]:
         """Application id and task name."""
