@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
-from app.solver.engines.kai import rounds
+from app.solver.engines.kai import ahead, rounds
 from app.solver.model.state import Ask, Task
 from tests.support.profiles import Met, examples
-from tests.unit.simulations.running import Told, play, request_for, unheard, without_hopeless
+from tests.unit.simulations.running import (
+    Told,
+    play,
+    request_for,
+    unheard,
+    unseen,
+    without_digests,
+    without_hopeless,
+)
 
 Json = dict[str, Any]
 NAMES = ("cpu", "gpu")
@@ -153,17 +161,86 @@ def _small(random: Random, name: str, *, shares: bool) -> Json:
 def test_a_round_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(met: Met, seed: int) -> None:
     run, plain = without_hopeless(_roomy(seed)), list[bool]()
     with pytest.MonkeyPatch.context() as patch:
-        starts = rounds.Sums.starts
+        starts = ahead.Sums.starts
 
-        def noted(sums: rounds.Sums, ask: Ask) -> list[tuple[Task, int]] | None:
+        def noted(sums: ahead.Sums, ask: Ask) -> list[tuple[Task, int]] | None:
             places = starts(sums, ask)
             plain.append(places is not None)
             return places
 
-        patch.setattr(rounds.Sums, "starts", noted)
+        patch.setattr(ahead.Sums, "starts", noted)
         foreseen = _told(unheard(run))
     assert foreseen == _told(play(run))
     met(told for told in plain if told)
+
+
+def _crowded(seed: int) -> SimulationRequest:
+    """Jobs whose pods are alike and each placed by itself, more of them than there is room for: few sizes, priorities,
+    bursts of one queue into the room of others, and now and then one that is no such job, a bound or a minimum
+    runtime."""
+    random = Random(seed)
+    queues = _queues(random)
+    for queue in queues:
+        if random.random() < 0.9:
+            queue.pop("kai", None)
+    leaves = sorted({queue["name"] for queue in queues} - {queue.get("parent") for queue in queues})
+    sizes = random.choice([[(1, 1)], [(1, 0)], [(1, 1), (1, 0)], [(1, 1), (2, 2)], [(1, 0), (2, 0), (1, 2)]])
+    odd = random.choice([0, 0, 0.05])
+    jobs, now = list[Json](), 0
+    for i in range(random.randint(8, 40)):
+        now += random.choice([0, 0, 1, 5, 20])
+        (cpu, gpu), count = random.choice(sizes), random.choice([1, 1, 2, 5])
+        task: Json = {"name": "t", "count": count, "requests": {"cpu": cpu, "gpu": gpu}}
+        ask: Json = {"id": f"j{i}", "queue": random.choice(leaves), "priority": random.randint(0, 3), "tasks": [task]}
+        ask |= {"preemptible": random.random() >= odd}
+        ask |= {"min_available": count} if random.random() < odd else {}
+        job: Json = {"ask": ask, "submitted_at": now, "duration": random.choice([3, 10, 40, 100])}
+        jobs.append(job | ({"checkpoint": {"every": 10}} if random.random() < 0.5 else {}))
+    settings: Json = {
+        "release": random.choice(["0.13", "0.17"]), "rules": random.choice(["shipped", "documented"]),
+        "use_scheduling_signatures": random.random() < 0.8,
+        "allow_consolidating_reclaim": random.random() < 0.8,
+    }  # fmt: skip
+    if random.random() < 0.3:
+        settings["max_consolidation_preemptees"] = random.choice([0, 1])
+    if random.random() < 0.3:
+        actions = ["consolidation", "reclaim", "preempt"]
+        random.shuffle(actions)
+        settings["actions"] = ["allocate", *actions[: random.randint(0, 3)], *random.choice([[], ["allocate"]])]
+    nodes = [
+        {"name": f"n{i}", "capacity": {"cpu": random.choice([3, 4, 6]), "gpu": random.choice([0, 2, 4, 4])}}
+        | ({"schedulable": False} if random.random() < 0.05 else {})
+        for i in range(random.randint(1, 4))
+    ]
+    changes: list[Json] = []
+    if random.random() < 0.2:
+        changes = [{"at": 20, "nodes": {"add": [{"name": "n9", "capacity": {"cpu": 4, "gpu": 4}}]}}]
+        changes += [{"at": 60, "nodes": {"remove": ["n0"]}}]
+    return request_for(
+        {"engine": "kai", "queues": queues, "settings": {"kai": settings}}, jobs, changes, state={"nodes": nodes},
+        grace=random.choice([0, 0, 0, 2]), round_every=random.choice([1, 3]), until=300,
+        requeue=random.choice(["created", "evicted"]),
+    )  # fmt: skip
+
+
+@given(seed=st.integers(0, 2**32))
+@examples(150)
+def test_a_round_of_a_crowd_comes_to_what_its_answer_says(met: Met, seed: int) -> None:
+    run, gone = without_hopeless(_crowded(seed)), list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        play_cycle = rounds.PlainCycle.play
+
+        def noted(cycle: rounds.PlainCycle) -> bool:
+            plain = play_cycle(cycle)
+            gone.extend(victim.name for victim, *_ in cycle.evictions if plain)
+            return plain
+
+        patch.setattr(rounds.PlainCycle, "play", noted)
+        foreseen, shown = _told(unheard(run)), unseen(run)
+    asked = play(run)
+    assert foreseen == _told(asked)
+    assert without_digests(shown) == without_digests(asked)
+    met(gone)
 
 
 def _told(told: Told) -> bytes:

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.kueue.topology.forest import Forest
+from app.solver.engines.kueue.topology import Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, wanted_of
 from app.solver.engines.kueue.topology.room import Misfit, Place, place_all, roles
 from app.solver.kubernetes import HOSTNAME

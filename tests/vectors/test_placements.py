@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.solver.engines.kueue.topology.forest import Amounts, Forest
+from app.solver.engines.kueue.topology import Amounts, Forest
 from app.solver.engines.kueue.topology.placement import PodSet
 from app.solver.engines.kueue.topology.room import place_all, shown
 from app.solver.model.base import parse_quantity, scale_of

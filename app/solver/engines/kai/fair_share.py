@@ -180,7 +180,13 @@ class Division:
 
 def divide(state: CompiledState, jobs: Jobs) -> Division:
     """Divide the cluster between the queues of ``state`` for ``jobs`` (its own, or those with asks added)."""
-    allocated, non_preemptible, request = _use(state, jobs)
+    return divided(state, *_use(state, jobs))
+
+
+def divided(
+    state: CompiledState, allocated: list[Share], non_preemptible: list[Share], request: list[Share]
+) -> Division:
+    """The same where these amounts are known."""
     total = layout(state).usable  # nodes that take no pods don't count, as in KAI
     by_resource = [
         _of_resource(state, r, total[r] / STEPS[r], tuple([v[r] for v in request])) for r in (CPU, MEMORY, GPU)

@@ -139,7 +139,7 @@ class PendingOrder:
 
 
 def _pending_first(overlay: Overlay, order: QueueOrder, a: Node[Waiting], b: Node[Waiting]) -> bool:
-    want_a, want_b = overlay.wanted(_best(a).first())[1], overlay.wanted(_best(b).first())[1]
+    want_a, want_b = overlay.wanted(best_of(a).first())[1], overlay.wanted(best_of(b).first())[1]
     return order.first(a.queue, b.queue, want_a, want_b, NOTHING, NOTHING)
 
 
@@ -262,7 +262,7 @@ class Turns:
 def _turn_first(
     overlay: Overlay, order: QueueOrder, part: tuple[int, Share], a: Node[Turn], b: Node[Turn]
 ) -> bool:  # fmt: skip
-    first_a, first_b = _best(a).best()[1], _best(b).best()[1]
+    first_a, first_b = best_of(a).best()[1], best_of(b).best()[1]
     want_a = part[1] if first_a == part[0] else overlay.wanted(first_a)[1]
     want_b = part[1] if first_b == part[0] else overlay.wanted(first_b)[1]
     return order.first(a.queue, b.queue, want_a, want_b, NOTHING, NOTHING)
@@ -271,7 +271,7 @@ def _turn_first(
 _Jobs = TypeVar("_Jobs", Waiting, Turn)
 
 
-def _best(node: Node[L]) -> L:
+def best_of(node: Node[L]) -> L:
     """The jobs of the best leaf at or below a queue."""
     while node.queues is not None:
         node = node.queues.items[0]
@@ -431,7 +431,7 @@ class VictimOrder:
     ) -> None:  # fmt: skip
         self._overlay = overlay
         self._queue = overlay.jobs.queue
-        self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, partial(_worse, order))
+        self._tree: QueueTree[Victims] = QueueTree(overlay.parent_queue, partial(worse, order))
         self._taken: dict[int, Share] = {}
         if entering is not None:
             by_job = {victim.job: victim for items in sorted_victims.values() for _, victim in items}
@@ -468,8 +468,9 @@ class VictimOrder:
         return victim
 
 
-def _worse(order: Standing, a: Node[Victims], b: Node[Victims]) -> bool:
-    first_a, first_b = _best(a), _best(b)
+def worse(order: Standing, a: Node[Victims], b: Node[Victims]) -> bool:
+    """Whether victims of the first queue go before those of the second."""
+    first_a, first_b = best_of(a), best_of(b)
     gives_a = plus(first_a.taken, first_a.items[-1][1].holds)
     return not order.first(a.queue, b.queue, gives_a, plus(first_b.taken, first_b.items[-1][1].holds))
 

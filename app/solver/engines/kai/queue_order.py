@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from operator import lt
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from app.solver.compiled import ROOTLESS
-from app.solver.engines.kai.fair_share import STEPS
+from app.solver.engines.kai.configuration import CompiledConfiguration
+from app.solver.engines.kai.fair_share import STEPS, Division
 from app.solver.engines.kai.jobs import KAI_UNLIMITED, Share, hundredths
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.state import Key
@@ -259,17 +260,17 @@ class OverBound:
 _Standing = tuple[bool, bool, int, bool, float, float]
 
 
-class QueueOrder:
-    """Comparisons on what queues hold: ``allocated`` and ``fixed`` by resource and queue."""
+class Comparison:
+    """Comparisons of queues on what they hold: ``allocated`` and ``fixed`` by resource and queue, which may change.
+    ``division``: the cluster divided between them, once somebody asks for it."""
 
-    def __init__(self, overlay: Overlay) -> None:
-        configuration = overlay.state.configuration
-        self._overlay = overlay
+    def __init__(
+        self, configuration: CompiledConfiguration, paths: list[list[int]], allocated: list[list[int]],
+        fixed: list[list[int]], division: Callable[[], Division],
+    ) -> None:  # fmt: skip
         self._known: dict[tuple[int, Share, Share, int, int, int], _Standing] = {}
-        self._jobs = overlay.jobs
-        self.paths = overlay.paths
-        self.allocated = overlay.allocated
-        self.fixed = overlay.fixed
+        self._divided = division
+        self.paths, self.allocated, self.fixed = paths, allocated, fixed
         self._created = configuration.created
         self._priority = configuration.priority
         self.deserved = configuration.deserved
@@ -278,16 +279,16 @@ class QueueOrder:
     @cached_property
     def fair(self) -> list[tuple[float, float, float]]:
         """Fair shares in steps, by queue."""
-        return [_steps(v) for v in self._overlay.division.fair]
+        return [_steps(v) for v in self._divided().fair]
 
     @cached_property
     def allocatable(self) -> list[tuple[float, float, float]]:
         """What queues may hold before others take from them, in steps."""
-        return [_steps(v) for v in self._overlay.division.allocatable]
+        return [_steps(v) for v in self._divided().allocatable]
 
     @cached_property
     def _measure(self) -> list[tuple[float, ...]]:
-        total = self._overlay.division.total
+        total = self._divided().total
         return [tuple(float(total[r]) if v[r] == KAI_UNLIMITED else v[r] for r in _RESOURCES) for v in self.allocatable]
 
     def first(self, a: int, b: int, want_a: Share, want_b: Share, taken_a: Share, taken_b: Share) -> bool:
@@ -332,9 +333,9 @@ class QueueOrder:
         """Whether queue a is older; a tie goes to the right one, whichever that is."""
         return self._created[a] < self._created[b]
 
-    def frozen(self) -> "QueueOrder":
+    def frozen(self) -> Self:
         """The same comparisons on what queues hold at this moment, whatever happens next."""
-        still = QueueOrder.__new__(QueueOrder)
+        still = self.__new__(type(self))
         still.__dict__.update(self.__dict__)
         still.allocated = [column.copy() for column in self.allocated]
         still.fixed = [column.copy() for column in self.fixed]
@@ -350,37 +351,13 @@ class QueueOrder:
         cpu, memory, gpu = self.fixed
         return cpu[q], memory[q], gpu[q]
 
-    def over_bounds(self, job: int, want: Share) -> OverBound | None:
-        """The first bound that placing ``want`` for the job would pass, from its leaf upwards."""
-        return self._over_limit(self._jobs.queue[job], want) or self.over_quota(job, want)
-
-    def over_bounds_there(self, t: int, size: int) -> OverBound | None:
-        """The same for one pod that asks for GPU memory, on a node whose GPUs have ``size`` MiB: only there it is known
-        how much of a GPU that is. In 0.13 of one, however many it asks for."""
-        portion = self._jobs.task_portion[t]
-        if portion is None or not portion.memory:
-            return None
-        (cpu, memory), overlay = self._jobs.task_request[t][:2], self._overlay
-        devices = portion.devices if overlay.state.configuration.policy.release.measures_gpu_memory else 1
-        return self.over_bounds(self._jobs.task_job[t], (cpu, memory, devices * hundredths(portion.memory, size)))
-
-    def _over_limit(self, leaf: int, want: Share) -> OverBound | None:
+    def over_limit(self, leaf: int, want: Share) -> OverBound | None:
+        """The first limit that ``want`` would pass, from the leaf upwards."""
         for q in self.paths[leaf]:
             limit, held = self.limit[q], self.held(q)
             for r in _RESOURCES:
                 if want[r] and limit[r] != KAI_UNLIMITED and limit[r] < held[r] + want[r]:
                     return OverBound("over-limit", q, r, limit[r], held[r], want[r])
-        return None
-
-    def over_quota(self, job: int, want: Share) -> OverBound | None:
-        """The deserved quota that a non-preemptible job would pass."""
-        if self._jobs.preemptible[job]:
-            return None
-        for q in self.paths[self._jobs.queue[job]]:
-            deserved, held = self.deserved[q], self.held_fixed(q)
-            for r in _RESOURCES:
-                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
-                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
         return None
 
     def _over_utilised(self, q: int) -> bool:
@@ -405,6 +382,40 @@ class QueueOrder:
             if value > largest:
                 largest = value
         return largest
+
+
+class QueueOrder(Comparison):
+    """The same in a cycle, and the bounds that its jobs must keep."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        configuration, allocated, fixed = overlay.state.configuration, overlay.allocated, overlay.fixed
+        super().__init__(configuration, overlay.paths, allocated, fixed, lambda: overlay.division)
+        self._overlay, self._jobs = overlay, overlay.jobs
+
+    def over_bounds(self, job: int, want: Share) -> OverBound | None:
+        """The first bound that placing ``want`` for the job would pass, from its leaf upwards."""
+        return self.over_limit(self._jobs.queue[job], want) or self.over_quota(job, want)
+
+    def over_bounds_there(self, t: int, size: int) -> OverBound | None:
+        """The same for one pod that asks for GPU memory, on a node whose GPUs have ``size`` MiB: only there it is known
+        how much of a GPU that is. In 0.13 of one, however many it asks for."""
+        portion = self._jobs.task_portion[t]
+        if portion is None or not portion.memory:
+            return None
+        (cpu, memory), overlay = self._jobs.task_request[t][:2], self._overlay
+        devices = portion.devices if overlay.state.configuration.policy.release.measures_gpu_memory else 1
+        return self.over_bounds(self._jobs.task_job[t], (cpu, memory, devices * hundredths(portion.memory, size)))
+
+    def over_quota(self, job: int, want: Share) -> OverBound | None:
+        """The deserved quota that a non-preemptible job would pass."""
+        if self._jobs.preemptible[job]:
+            return None
+        for q in self.paths[self._jobs.queue[job]]:
+            deserved, held = self.deserved[q], self.held_fixed(q)
+            for r in _RESOURCES:
+                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
+                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
+        return None
 
 
 def plus(a: Share, b: Share) -> Share:
@@ -450,7 +461,7 @@ class Standing:
     """What ``QueueOrder.first`` says without a job that wants anything, on what queues held when the attempt began:
     its first four steps and the sixth are worked out once for each queue."""
 
-    def __init__(self, frozen: QueueOrder) -> None:
+    def __init__(self, frozen: Comparison) -> None:
         self._order = frozen
         self._known: dict[int, tuple[_Rank, float]] = {}
         self._latest: dict[int, tuple[Share, float]] = {}

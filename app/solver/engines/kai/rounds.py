@@ -1,351 +1,330 @@
 """KAI's rounds: what waits, and when time alone lets it act; and in a run that nobody watches rounds that are plain
-before they are asked, since one job asks, alone, and all of it starts.
-
-Then no order of queues or jobs decides anything, and nobody waits after the first action. What is left is where each
-pod goes. Sums tell that which go ahead of the compiled state: what is free on nodes and what queues hold, kept up to
-date change by change. All else is asked. Source: ``placing``, whose rules these are; what is free is idle, for nothing
-is on its way out.
+before they are asked: one job asks, alone, and all of it starts; or whatever asks and runs is a crowd, of which one pod
+makes room for another.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import ClassVar, NamedTuple
+from bisect import insort
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import ClassVar
 
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from app.solver import rounds
-from app.solver.compiled import ResourceIndex, Unlogged
+from app.solver.engines.kai.ahead import Ahead, Crowd, Job, Request, Sums
 from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
-from app.solver.engines.kai.jobs import (
-    BOUNDLESS,
-    CPU,
-    GPU,
-    KAI_UNLIMITED,
-    RUNNING,
-    Columns,
-    GpuNodes,
-    Portion,
-    Readable,
-    Vector,
-    constraints,
-    is_gpu,
-    is_numbered,
-    portion_of,
-    task_key,
-    with_shares,
+from app.solver.engines.kai.job_order import Victims, best_of, worse
+from app.solver.engines.kai.jobs import CPU, GPU, MEMORY, Share, rank
+from app.solver.engines.kai.queue_order import (
+    NOTHING,
+    Comparison,
+    Entry,
+    QueueTree,
+    Standing,
+    holds_within,
+    plus,
+    put_in_line,
 )
-from app.solver.engines.kai.nodes import WHOLE, GpuShares
-from app.solver.engines.kai.state import CompiledState, is_plain, layout
-from app.solver.model.base import Quantity, micros, parse_duration, to_datetime
+from app.solver.engines.kai.queue_order import Node as QueueNode
+from app.solver.engines.kai.state import CompiledState, Key, Victim
+from app.solver.engines.kai.validators import Balance, Taken, may_lose
+from app.solver.model.base import micros, parse_duration, to_datetime
 from app.solver.model.configuration import Configuration
 from app.solver.model.decision import PlannedEviction, Result
+from app.solver.model.kai import Action
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Task, Workload
-from app.solver.question import Question
+from app.solver.question import Question, safe_point
 from app.solver.rounds import Holds, Outcome, PlacedRounds, Turn, Unit, Wakes
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
-_LARGE = 2**50
-"""Steps of one pod that are counted exactly with those of many others."""
-_NONE = -1
+class Line:
+    """The jobs of a leaf that have not had their turn."""
+
+    __slots__ = ("_entries", "_next")
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._next
+
+    def first(self) -> int:
+        """Whose turn it is."""
+        return self._entries[self._next][1]
+
+    def pop(self) -> int:
+        """He has it."""
+        self._next += 1
+        return self._entries[self._next - 1][1]
+
+    def push(self, entry: Entry) -> None:
+        """Somebody comes back."""
+        self._entries, self._next = self._entries[self._next :], 0
+        insort(self._entries, entry)
 
 
-class Request(NamedTuple):
-    """What a pod asks for; ``portion``: its share of one GPU, None for whole ones."""
+class PlainCycle:
+    """One cycle of a crowd: nothing is on its way out, and every pod may go to any node. ``starts``: pods with places
+    of their nodes; ``evictions``: victim, pod, action, and whom it is for; ``turns``: who had one, in order of the
+    first. Sums are as before once it is over.
 
-    vector: Vector
-    portion: Portion | None
+    A narrower statement of ``actions``: it says nothing where an attempt is not won by the first pod of the victim
+    order, or another place than that pod's would do. Source: these, ``solver``, ``search`` and ``job_order``."""
 
+    def __init__(self, crowd: Crowd, now: int) -> None:
+        self._crowd, self._sums, self._jobs, self._now = crowd, crowd.sums, crowd.jobs, now
+        self._policy = crowd.configuration.policy
+        self._order = crowd.order()
+        self._lines, self._victims, self._kinds = crowd.lines.copy(), crowd.victims.copy(), crowd.kinds.copy()
+        self._placed: dict[int, int] = {}
+        self._evicted: dict[int, int] = {}
+        self._keys: dict[int, Key] = {}
+        self._moved: set[int] = set()
+        self.starts: list[tuple[Job, Task, int]] = []
+        self.evictions: list[tuple[Job, Task, Action, Job]] = []
+        self.turns: dict[int, None] = {}
 
-class Ahead(rounds.Ahead[CompiledState]):
-    """See ``rounds.Ahead``. Changes are counted once a round may be plain; sums are made anew of a state that has
-    followed where that is less. ``_gone``: what went since the last round."""
+    def play(self) -> bool:
+        """Whether all of it can be told."""
+        return self._undone(lambda: all(map(self._act, self._policy.actions)))
 
-    def __init__(self, loaded: CompiledState) -> None:
-        self._loaded = loaded
-        self._moves: list[tuple[str, Workload | None]] = []
-        self._gone: set[str] = set()
-        self._sums: Sums | None = None
-        self._lost = False
+    def order(self) -> list[str]:
+        """All that wait, in the order of their first turns."""
+        self._undone(lambda: self._allocate(everybody=True))
+        return [self._jobs[number].name for number in self.turns]
 
-    def moved(self, name: str, after: Workload | None) -> bool:
-        if after is None:
-            self._gone.add(name)
-        elif name in self._gone:  # there is no telling whether it comes last now or where it was
-            self._lost = True
-        self._moves.append((name, after))
+    def _undone(self, play: Callable[[], bool]) -> bool:
+        sums = self._sums
+        free, allocated = sums.free.copy(), [column.copy() for column in sums.allocated]
+        plain = play()
+        sums.free[:] = free
+        for column, before in zip(sums.allocated, allocated, strict=True):
+            column[:] = before
+        return plain
+
+    def _act(self, action: Action) -> bool:
+        if not self._lines:
+            return True
+        if action == "allocate":
+            return not self.evictions and self._allocate()
+        return self._nobody_moves() if action == "consolidation" else self._each(action)
+
+    def _allocate(self, *, everybody: bool = False) -> bool:
+        """``everybody`` has a turn, whether or not anything comes of it."""
+        if not (everybody or self._any_fits()):
+            return True
+        tree = self._tree(self._lines)
+        while (turn := tree.next()) is not None:
+            safe_point()
+            queue, number = turn[0], turn[1].pop()
+            tree.took(queue)
+            self.turns.setdefault(number)
+            job = self._jobs[number]
+            over = self._order.over_limit(queue, job.want) is not None
+            place = None if over else self._sums.best(job.request, shares=False)
+            if place is not None:
+                self.starts.append((job, job.waits[self._placed.get(number, 0)], place))
+                self._place(number, place)
+                if self._left(number):
+                    entry, line = (self._keys[number], number), tree.leaf(queue)
+                    tree.add(queue, Line([entry])) if line is None else line.push(entry)
+            elif not (everybody or self._any_fits()):
+                return True
         return True
 
-    def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
-        self._gone.clear()
-        loaded = follow()
-        if self._sums is None or self._lost or len(self._moves) > len(loaded.workloads):
-            self._loaded, self._sums, self._lost = loaded, None, False
-            self._moves.clear()
-        return loaded
+    def _any_fits(self) -> bool:
+        return any(map(self._sums.fits_somewhere, {request.vector for (_, request), n in self._kinds.items() if n}))
 
-    def sums(self) -> "Sums | None":
-        """As of a round; None: they can't be told."""
-        self._gone.clear()
-        if self._lost:
-            return None
-        if self._sums is None:
-            self._sums = Sums(self._loaded)
-        for name, after in self._moves:
-            self._sums.move(name, after)
-        self._moves.clear()
-        return self._sums if self._sums.known else None
+    def _tree(self, lines: dict[int, list[Entry]]) -> QueueTree[Line]:
+        tree = QueueTree[Line](self._crowd.tree.parent, self._first)
+        for queue, entries in sorted(lines.items(), key=lambda of: of[1][0]):
+            tree.add(queue, Line(entries))
+        return tree
 
+    def _first(self, a: QueueNode[Line], b: QueueNode[Line]) -> bool:
+        want_a, want_b = self._jobs[best_of(a).first()].want, self._jobs[best_of(b).first()].want
+        return self._order.first(a.queue, b.queue, want_a, want_b, NOTHING, NOTHING)
 
-class _Shared(NamedTuple):
-    """A pod with a share of one GPU: its place among all, and the devices that it says it is on."""
+    def _left(self, number: int) -> int:
+        return len(self._jobs[number].waits) - self._placed.get(number, 0)
 
-    place: tuple[int, int]
-    portion: Portion
-    group: str | None
+    def _place(self, number: int, place: int) -> None:
+        """The next pod of the job goes there."""
+        job = self._jobs[number]
+        self._sums.free[:, place] -= job.request.vector
+        self._hold(job, 1)
+        self._placed[number] = self._placed.get(number, 0) + 1
+        self._kinds[job.queue, job.request] -= not self._left(number)
+        self._rank(number)
 
+    def _hold(self, job: Job, sign: int) -> None:
+        for q in self._sums.paths[job.queue]:
+            for column, amount in zip(self._sums.allocated, job.want, strict=True):
+                column[q] += sign * amount
 
-class Sums:
-    """What nodes have free and queues hold. Nodes go by the order of their names. ``free``: by resource and node;
-    ``_whole``: GPUs that nobody takes whole; ``_room``: MiB that the emptiest shared device of each node has, below 0
-    where none has any; ``_shared``: pods with shares, by node; ``held``: what runs, each with its place in the state;
-    ``_odd``: of that what can't be counted; ``_over``: nodes that are promised more than they have."""
+    def _rank(self, number: int) -> None:
+        """The job has been placed or evicted. Exact books take from nobody whom the cycle has placed."""
+        job, placed, before = self._jobs[number], self._placed.get(number, 0), self._key(number)
+        active = len(job.runs) - self._evicted.get(number, 0) + placed
+        now = self._keys[number] = _ranked(before, rank(active, 1))
+        if job.waits:
+            put_in_line(self._lines, job.queue, number, before, now if self._left(number) else None)
+        if job.preemptible:
+            may_go = active and not (placed and self._policy.rules.exact)
+            put_in_line(self._victims, job.queue, number, before, now if may_go else None)
 
-    def __init__(self, state: CompiledState) -> None:
-        nodes, tree = layout(state), state.configuration.tree
-        order = nodes.by_name
-        self.names = [state.node_name[n] for n in order]
-        self.held: dict[str, tuple[int, Workload]] = {}
-        self._number = 0
-        self._configuration = state.configuration
-        self._place = {name: place for place, name in enumerate(self.names)}
-        self._paths = [tree.path(q) for q in range(len(tree))]
-        self._allocated, self._fixed = ([[0, 0, 0] for _ in tree.names] for _ in range(2))
-        self._columns = Columns(ResourceIndex(state.resources.names), state.configuration.policy.release)
-        self._readable = Readable()
-        self._requests: dict[tuple[tuple[str, Quantity], ...], Request | None] = {}
-        self._needs: dict[Portion, Ints] = {}
-        self._shared: dict[int, dict[tuple[str, str], _Shared]] = {}
-        self._odd: set[str] = set()
-        self._over: set[int] = set()
-        self._able = bool(order) and len(state.resources) == state.named_by_nodes and not any(
-            v[GPU] % WHOLE or max(v) > BOUNDLESS or min(v) < 0 for v in state.capacity
-        )  # fmt: skip
-        if not self._able:
-            return
-        self.free: Ints = np.array([state.capacity[n] for n in order], np.int64).T.copy()
-        self._whole: Ints = self.free[GPU].copy()
-        self._memory: Ints = np.array([nodes.gpu_memory[n] for n in order], np.int64)
-        self._gpus, self._pods = [nodes.gpus[n] for n in order], nodes.pods
-        self._open: Flags = np.array([nodes.open[n] for n in order], bool)
-        self._has_cpu, self._has_gpu = self.free[CPU] > 0, self.free[GPU] > 0
-        self._room: Ints = np.full(len(order), _NONE, np.int64)
-        for workload in state.workloads:
-            self.move(workload.id, workload)
+    def _key(self, number: int) -> Key:
+        return self._keys.get(number) or self._jobs[number].key
 
-    @property
-    def known(self) -> bool:
-        """Whether all that runs is counted, runs on, and has its place."""
-        return self._able and not self._odd and not self._over
+    def _nobody_moves(self) -> bool:
+        """Whether consolidation does nothing, as each that waits wants more than is free in all."""
+        if self._policy.max_consolidation_preemptees == 0:
+            return True
+        room = self._sums.room()
+        waiting = {request.vector for (_, request), count in self._kinds.items() if count}
+        return all(any(amount > have for amount, have in zip(of, room, strict=False)) for of in waiting)
 
-    def move(self, name: str, after: Workload | None) -> None:
-        """The workload is ``after`` now, or gone. Who comes again is the last in the state."""
-        if not self._able:
-            return
-        number, before = self.held.pop(name, (self._number, None))
-        if before is None:
-            self._number += 1
-        elif name not in self._odd:
-            self._count(number, before, -1)
-        self._odd.discard(name)
-        if after is not None:
-            self.held[name] = number, after
-            if self._counts(after):
-                self._count(number, after, 1)
-            else:
-                self._odd.add(name)
+    def _each(self, action: Action) -> bool:
+        """Reclaim and preempt. Who fails for want of victims may keep others of his queue from trying, which have none
+        either where what he wants does not matter, or all want the same."""
+        left = self._kinds.copy()
+        if not self._hope(action, left, None):
+            return True
+        if self._crowd.protects:
+            return False
+        tree = self._tree(self._lines)
+        self._moved.clear()
+        filters = self._policy.release.filters_by_queue
+        while (turn := tree.next()) is not None:
+            safe_point()
+            queue, number = turn[0], turn[1].first()
+            if queue in self._moved:  # somebody waits there whose rank has changed
+                return False
+            turn[1].pop()
+            tree.took(queue)
+            job = self._jobs[number]
+            left[queue, job.request] -= 1
+            if action == "reclaim" and not self._within_share(queue, job.want):
+                continue
+            if not self._has_victims(action, queue, job.want, self._key(number)):
+                if filters and action == "reclaim" and sum(q == queue for q, _ in self._kinds) > 1:
+                    return False
+            elif not self._solve(action, number):
+                return False
+            elif not self._hope(action, left, tree):
+                return True
+        return True
 
-    def _counts(self, workload: Workload) -> bool:
-        """Whether all of it runs on some node and asks for what can be told."""
-        return not workload.evicted and all(
-            task.state == "running" and task.node is not None and self._request(task) is not None
-            for task in workload.tasks
-        )
+    def _hope(self, action: Action, left: Mapping[tuple[int, Request], int], tree: QueueTree[Line] | None) -> bool:
+        """Whether any of those left has a chance. ``tree``: they in their order; None: everybody is left."""
+        for (queue, request), count in left.items():
+            line = self._lines.get(queue) if tree is None else tree.leaf(queue)
+            if not count or not line:
+                continue
+            key = line[0][0] if isinstance(line, list) else self._key(line.first())  # no other has a higher priority
+            want = _want(request)
+            if (action == "preempt" or self._within_share(queue, want)) and self._has_victims(action, queue, want, key):
+                return True
+        return False
 
-    def _count(self, number: int, workload: Workload, sign: int) -> None:
-        held = [0, 0, 0]
-        for i, task in enumerate(workload.tasks):
-            request = self._request(task)
-            assert request is not None
-            assert task.node is not None
-            vector, place = request.vector, self._place[task.node]
-            for r, amount in enumerate(vector):
-                if r < len(held):
-                    held[r] += sign * amount
-                if amount and r != GPU:
-                    self.free[r, place] -= sign * amount
-            shared = None if request.portion is None else _Shared((number, i), request.portion, task.gpu_group)
-            self._seat(place, (workload.id, task.name), vector[GPU] if shared is None else shared, sign)
-        for q in self._paths[self._configuration.tree.index[workload.queue]]:
-            for table in (self._allocated,) if workload.preemptible else (self._allocated, self._fixed):
-                table[q] = [a + b for a, b in zip(table[q], held, strict=True)]
+    def _within_share(self, queue: int, want: Share) -> bool:
+        """Reclaim's gate, for what is preemptible."""
+        return holds_within(plus(self._order.held(queue), want), self._order.fair[queue])
 
-    def _seat(self, place: int, pod: tuple[str, str], takes: "int | _Shared", sign: int) -> None:
-        """Whole GPUs that a pod takes, or its share, and what that leaves of the node's."""
-        pods = self._shared.setdefault(place, {})
-        if isinstance(takes, int):
-            self._whole[place] -= sign * takes
-        elif sign > 0:
-            pods[pod] = takes
-        else:
-            del pods[pod]
-        if pods:
-            self.free[GPU, place], self._room[place] = self._devices(place, sorted(pods.values()))
-        else:
-            del self._shared[place]
-            self.free[GPU, place], self._room[place] = self._whole[place], _NONE
-        (self._over.add if self.free[:, place].min() < 0 else self._over.discard)(place)
+    def _has_victims(self, action: Action, queue: int, want: Share, key: Key) -> bool:
+        if action == "preempt":
+            victims = self._victims.get(queue)
+            return victims is not None and victims[-1][0][0] > key[0]
+        return bool(self._losing(queue, want))
 
-    def _devices(self, place: int, pods: list[_Shared]) -> tuple[int, int]:
-        """What of a node's GPUs nobody is on, once its pods with shares have theirs as a decision would give them; and
-        the most that one of the shared ones has left, in MiB."""
-        size, left = int(self._memory[place]), int(self._whole[place])
-        gpus, free = self._gpus[place], [left]
-        nodes = GpuNodes([size], [gpus], [gpus * WHOLE - left], [pod.portion for pod in pods])
-        books = GpuShares(Unlogged(), Unlogged(), nodes, free, [left])
-        used: dict[int, int] = {}
-        for t, pod in enumerate(pods):
-            books.seed(t, 0, RUNNING, pod.group)
-            for device in books.on(t):
-                used[device] = used.get(device, 0) + books.need(t, 0)
-        return free[0], size - min(used.values())
+    def _losing(self, queue: int, want: Share) -> list[int]:
+        """The queues that reclaim may take from."""
+        filters = self._policy.release.filters_by_queue
+        return [
+            other for other in self._victims
+            if other != queue and not (filters and not may_lose(self._order, queue, want, other)[2])
+        ]  # fmt: skip
 
-    def starts(self, ask: Ask) -> list[tuple[Task, int]] | None:
-        """The pods of the only ask, in the order in which they start, and where; None: not all do, or nobody can tell
-        yet."""
-        _, running = self.held.get(ask.id, (0, None))
-        if not self._plain(ask) or not (running is None or _is_of(ask, running)):
-            return None
-        pods, holds = sorted(ask.tasks, key=task_key), 0 if running is None else len(running.tasks)
-        if len(pods) + holds < (ask.min_available or 1):
-            return None
-        requests = [request for task in pods if (request := self._request(task)) is not None]
-        shares = any(request.portion is not None for request in requests)
-        if len(requests) < len(pods) or (shares and len(pods) > 1) or not self._within_bounds(ask, requests):
-            return None
-        places: list[int] = []
-        for request in requests:
-            place = self._best(request, shares=shares or bool(self._shared))
-            if place is None:
-                break
-            places.append(place)
-            if len(pods) > 1:
-                self.free[:, place] -= request.vector
-        if len(pods) > 1:
-            for request, place in zip(requests, places, strict=False):
-                self.free[:, place] += request.vector
-        return list(zip(pods, places, strict=True)) if len(places) == len(pods) else None
+    def _solve(self, action: Action, number: int) -> bool:
+        """Whether the job has its place once the first pod of the victim order is gone, and that is the only one."""
+        job, sums, order = self._jobs[number], self._sums, self._order
+        vector = job.request.vector
+        if order.over_limit(job.queue, job.want) or number in self._evicted or sums.fits_somewhere(vector):
+            return False
+        before = order.frozen()
+        v = self._worst(action, job, before)
+        victim = self._jobs[v]
+        if v in self._placed or victim.started > self._now:
+            return False
+        task = victim.runs[-1 - self._evicted.get(v, 0)]
+        place = sums.place[task.node or ""]
+        sums.free[:, place] += victim.request.vector
+        self._hold(victim, -1)
+        if not sums.fits_somewhere(vector):
+            return False
+        if action == "reclaim" and not (self._goes_first(number, v) and self._is_fair(job, victim, before)):
+            return False
+        self._evicted[v] = self._evicted.get(v, 0) + 1
+        self._place(number, place)
+        key = self._key(v)
+        self._rank(v)
+        if self._left(v) and self._key(v) != key:
+            self._moved.add(victim.queue)
+        self.evictions.append((victim, task, action, job))
+        return not sums.fits_somewhere(victim.request.vector)  # where it does, the victim may move
 
-    def _plain(self, ask: Ask) -> bool:
-        """Whether the ask may go to any node, and there is nothing to it but its pods, which wait to be placed."""
-        tree = self._configuration.tree
-        queue = tree.index.get(ask.queue)
+    def _worst(self, action: Action, job: Job, before: Comparison) -> int:
+        """The first of the victim order."""
+        if action == "preempt":
+            return self._victims[job.queue][-1][1]
+        worst = [(self._victims[queue][-1], queue) for queue in self._losing(job.queue, job.want)]
+        placed = next((number for (_, number), _ in worst if number in self._placed), None)
+        if len(worst) == 1 or placed is not None:
+            return worst[0][0][1] if placed is None else placed
+        tree = QueueTree[Victims](self._crowd.tree.parent, partial(worse, Standing(before)))
+        for (key, number), queue in sorted(worst, reverse=True):
+            victim, active = self._jobs[number], len(self._jobs[number].runs) - self._evicted.get(number, 0)
+            holds = victim.want[0] * active, victim.want[1] * active, victim.want[2] * active
+            tree.add(queue, Victims([(key, Victim(number, key, [], holds, others=False))], NOTHING))
+        turn = tree.next()
+        assert turn is not None
+        return turn[1].items[-1][1].job
+
+    def _goes_first(self, number: int, v: int) -> bool:
+        """Whether the job has its turn before the victim, which would take its place again. The job competes as a gang
+        of the one pod, in 0.17 with what it runs."""
+        job, victim, lines = self._jobs[number], self._jobs[v], self._lines.copy()
+        key, of_victim = self._key(number), self._key(v)
+        active = len(victim.runs) - self._evicted.get(v, 0) - 1
+        own = key if self._policy.release.carries_running else _ranked(key, 0)
+        put_in_line(lines, job.queue, number, key, own)
+        put_in_line(lines, victim.queue, v, of_victim, _ranked(of_victim, rank(active, 1)))
+        tree = self._tree(lines)
+        while (turn := tree.next()) is not None:
+            first = turn[1].pop()
+            tree.took(turn[0])
+            if first in (number, v):
+                return first == number
+        return False
+
+    def _is_fair(self, job: Job, victim: Job, before: Comparison) -> bool:
+        balance, want = Balance(before, self._crowd.tree), victim.want
+        remaining, involved = dict[int, Share](), dict[int, set[int]]()
+        taken = Taken(want, want, lambda: [want])
         return (
-            queue is not None
-            and tree.is_leaf(queue)
-            and bool(ask.tasks)
-            and ask.workload is None
-            and is_plain(ask, self._readable)
-            and all(task.state != "gated" and not constraints(task, ask) for task in ask.tasks)
+            balance.take(job.queue, job.want, victim.queue, taken, remaining, involved) is None
+            and balance.stays_below(job.queue, job.want, remaining, involved, preemptible=True) is None
         )
 
-    def _request(self, task: Task) -> Request | None:
-        """None: it can't be told here."""
-        if task.gpu_devices or task.gpu_memory or task.count != 1 or is_numbered(task.gpu_group or ""):
-            return None
-        key = tuple(task.requests.items())
-        if key not in self._requests:
-            self._requests[key] = self._read(task)
-        return self._requests[key]
 
-    def _read(self, task: Task) -> Request | None:
-        known = self._columns.resources.index
-        if not self._readable(task.requests) or not all(name in known or is_gpu(name) for name in task.requests):
-            return None
-        vector = self._columns(task.requests, pod=True)
-        portion = portion_of(task, vector[GPU])
-        if max(vector) >= _LARGE or min(vector) < 0 or (portion is None and vector[GPU] % WHOLE):
-            return None
-        if portion is not None and portion not in self._needs:
-            needs = [portion.memory_on(size) for size in self._memory.tolist()]
-            if min(needs) <= 0:
-                return None
-            self._needs[portion] = np.array(needs, np.int64)
-        return Request(with_shares(vector, portion, None), portion)
-
-    def _within_bounds(self, ask: Ask, requests: Sequence[Request]) -> bool:
-        """Whether the job passes no limit and, where it can't be preempted, no deserved quota on its way up."""
-        configuration = self._configuration
-        fixed = ask.preemptible is False
-        for r in range(GPU + 1):
-            want = sum(request.vector[r] for request in requests)
-            for q in self._paths[configuration.tree.index[ask.queue]] if want else ():
-                if _passes(configuration.limit[q][r], self._allocated[q][r] + want):
-                    return False
-                if fixed and _passes(configuration.deserved[q][r], self._fixed[q][r] + want):
-                    return False
-        return True
-
-    def _best(self, request: Request, *, shares: bool) -> int | None:
-        """Where the pod goes. ``shares``: whether anybody has, or asks for, a share of a GPU."""
-        vector, portion = request
-        fits = self._open.copy()
-        for r, (amount, free) in enumerate(zip(vector, self.free, strict=True)):
-            if portion is None or r != GPU:
-                fits &= free >= amount
-        need = None if portion is None else self._needs[portion]
-        if need is not None:
-            fits &= (need <= self._memory) & ((self.free[GPU] >= WHOLE) | (need <= self._room))
-            if self._pods is not None:
-                fits &= self.free[self._pods] > 1
-        best = np.flatnonzero(fits)
-        if len(best) < 2:
-            return int(best[0]) if len(best) else None
-        gpu = bool(vector[GPU])
-        if need is not None or (shares and not gpu):
-            best = _rather(best, self._room[best] >= (0 if need is None else need[best]))
-        if not gpu:
-            best = _rather(best, ~self._has_gpu[best])
-        has, free = (self._has_gpu, self.free[GPU]) if gpu else (self._has_cpu, self.free[CPU])
-        counts, held = has[best], free[best]
-        if counts.all() and held.max() > 0:
-            return int(best[held.argmin()])
-        counted = free[has]
-        most = int(counted.max()) if len(counted) else 0
-        if most <= 0:
-            return int(best[0])
-        if counted.min() == most:
-            return int(_rather(best, counts)[0])
-        return int(best[np.where(counts, most - held, 0).argmax()])
+def _ranked(key: Key, by: int) -> Key:
+    return key[0], by, key[2], key[3], key[4]
 
 
-def _rather(nodes: Ints, these: Flags) -> Ints:
-    """Those of ``nodes``, if there are any."""
-    some = nodes[these]
-    return some if len(some) else nodes
-
-
-def _is_of(ask: Ask, running: Workload) -> bool:
-    """Whether what runs is a job as the ask has it, which the ask grows."""
-    mine = ask.queue, ask.preemptible is not False, ask.min_available or 1
-    return running.sub_groups is None and mine == (running.queue, running.preemptible, running.min_available or 1)
-
-
-def _passes(bound: int, amount: int) -> bool:
-    return bound != KAI_UNLIMITED and bound < amount
+def _want(request: Request) -> Share:
+    return request.vector[CPU], request.vector[MEMORY], request.vector[GPU]
 
 
 class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
@@ -363,9 +342,12 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._known = False
         self._evicted: dict[str, int] = {}
         self._delays = Wakes()
+        self._crowd: Crowd | None = None
+        self._news: set[str] = set()
 
     def arrive(self, ask: Ask) -> None:
         super().arrive(ask)
+        self._news.add(ask.id)
         delays = self.configured.policy.release.delays_preemption
         if delays and ask.preemption_delay is not None and ask.created_at is not None:
             since = max(micros(ask.created_at), self._evicted.get(ask.id, 0))
@@ -373,6 +355,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def leave(self, job: str) -> None:
         super().leave(job)
+        self._news.add(job)
         self._gone(job)
         self._delays.set(job, None)
         self._evicted.pop(job, None)
@@ -407,32 +390,69 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return Ahead(loaded) if actions[:1] == ("allocate",) and "stalegangeviction" not in actions else None
 
     def foreseen(self, ahead: rounds.Ahead[CompiledState], now: int) -> Outcome | None:
-        """A round in which one job asks, and all of it starts."""
-        if not isinstance(ahead, Ahead) or len(self.waiting) != 1:
+        """A round in which one job asks, and all of it starts; or one of a crowd."""
+        sums = ahead.sums() if isinstance(ahead, Ahead) else None
+        if sums is None:
             return None
-        (ask,), sums = self.waiting.values(), ahead.sums()
-        places = None if sums is None else sums.starts(ask)
-        if sums is None or places is None:
-            return None
-        when = to_datetime(now)
-        tasks = [replace(t, node=sums.names[n], started_at=when, state="running") for t, n in places]
-        return Outcome(lambda: ([ask.id], [ask.id]), lambda _: self._all_start(ask, tasks, now))
+        if len(self.waiting) == 1:
+            (ask,) = self.waiting.values()
+            if (places := sums.starts(ask)) is not None:
+                when = to_datetime(now)
+                tasks = [replace(t, node=sums.names[n], started_at=when, state="running") for t, n in places]
+                return Outcome(lambda: ([ask.id], [ask.id]), lambda _: self._turn({ask.id: tasks}, [], now))
+        crowd = self._follow(sums)
+        cycle = None if crowd.odd else PlainCycle(crowd, now)
+        return self._outcome(crowd, cycle, now) if cycle is not None and cycle.play() else None
 
-    def _all_start(self, ask: Ask, tasks: list[Task], now: int) -> Turn:
-        turn = Turn()
-        self.begin(turn, {ask.id: tasks})
-        self.mark_seen(acted=True)
-        self._began(turn, {ask.id: ask.queue}, now)
+    def _follow(self, sums: Sums) -> Crowd:
+        crowd = self._crowd
+        if crowd is None or crowd.sums is not sums:
+            crowd = self._crowd = Crowd(sums)
+            self._news |= self.waiting.keys() | sums.held.keys()
+        for name in self._news | sums.moved:
+            _, running = sums.held.get(name, (0, None))
+            crowd.look(name, self.waiting.get(name), running)
+        self._news.clear()
+        sums.moved.clear()
+        return crowd
+
+    def _outcome(self, crowd: Crowd, cycle: PlainCycle, now: int) -> Outcome:
+        tasks, when, names = dict[str, list[Task]](), to_datetime(now), crowd.tree.names
+        for job, task, place in cycle.starts:
+            placed = replace(task, node=crowd.sums.names[place], started_at=when, state="running")
+            tasks.setdefault(job.name, []).append(placed)
+        evictions = [
+            PlannedEviction(
+                workload=victim.name, task=task.name, queue=names[victim.queue], node=task.node, reason=action,
+                for_ask=job.name,
+            )
+            for victim, task, action, job in cycle.evictions
+        ]  # fmt: skip
+        return Outcome(
+            lambda: (sorted(self.waiting), PlainCycle(crowd, now).order()),
+            lambda leaving: self._turn(tasks, [eviction for eviction in evictions if not leaving(eviction)], now),
+            evictions,
+        )
+
+    def _turn(self, tasks: dict[str, list[Task]], evicted: list[PlannedEviction], now: int) -> Turn:
+        """A round that was told is carried out."""
+        turn, queues = Turn(evicted=evicted), {name: self.waiting[name].queue for name in tasks}
+        self.begin(turn, tasks)
+        self.mark_seen(acted=bool(tasks or evicted))
+        self._carried_out(turn, queues, now)
         return turn
+
+    def begin(self, turn: Turn, started: dict[str, list[Task]]) -> None:
+        super().begin(turn, started)
+        self._news.update(started)
 
     def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
         queues = {ask.id: ask.queue for ask in question.asks}
         turn = super().answered(question, result, leaving)
-        self._began(turn, queues, question.now)
-        self._evicted |= dict.fromkeys((eviction.workload for eviction in turn.evicted), question.now)
+        self._carried_out(turn, queues, question.now)
         return turn
 
-    def _began(self, turn: Turn, queues: dict[str, str], now: int) -> None:
+    def _carried_out(self, turn: Turn, queues: dict[str, str], now: int) -> None:
         """A round has had its turn at ``now``. ``queues``: of what asked."""
         for start in turn.started:
             if start.job not in self._since:
@@ -443,6 +463,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         for start in turn.started:
             if start.job not in self.waiting:
                 self._delays.set(start.job, None)
+        self._evicted |= dict.fromkeys((eviction.workload for eviction in turn.evicted), now)
 
     def carried(self) -> tuple[Hashable, Hashable]:
         """Whose delay is not over; when that is moves on with time."""

@@ -14,7 +14,7 @@ from app.solver.engines.kai.chance import Chance
 from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RELEASING, RUNNING, Share, total
 from app.solver.engines.kai.overlay import Overlay
-from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, holds_within, minus, plus
+from app.solver.engines.kai.queue_order import NOTHING, Comparison, QueueOrder, holds_within, minus, plus
 from app.solver.model.base import seconds
 
 
@@ -126,15 +126,7 @@ class QueueShares:
         return self._known[queue]
 
     def _judge(self, queue: int) -> Refusal | None:
-        order = self._order
-        ours, theirs = siblings(order, self._leaf, queue)
-        held, within = order.held(theirs), holds_within(plus(order.held(ours), self._want), order.deserved[ours])
-        if not within:
-            taken = not holds_within(held, order.allocatable[theirs])
-        else:
-            deserved = order.deserved[theirs]
-            asked = [r for r in _RESOURCES if self._want[r] and deserved[r] != KAI_UNLIMITED]
-            taken = any(held[r] > deserved[r] for r in asked) or all(held[r] == deserved[r] for r in asked)
+        theirs, within, taken = may_lose(self._order, self._leaf, self._want, queue)
         if taken:
             return None
         name = self._overlay.queue_name(theirs)
@@ -144,7 +136,19 @@ class QueueShares:
         )  # fmt: skip
 
 
-def siblings(order: QueueOrder, leaf: int, queue: int) -> tuple[int, int]:
+def may_lose(order: Comparison, leaf: int, want: Share, queue: int) -> tuple[int, bool, bool]:
+    """The queue above a victim's that is judged, whether the reclaimer's side stays within its quota, and whether that
+    queue may lose anything to it. See ``QueueShares``."""
+    ours, theirs = siblings(order, leaf, queue)
+    held, within = order.held(theirs), holds_within(plus(order.held(ours), want), order.deserved[ours])
+    if not within:
+        return theirs, within, not holds_within(held, order.allocatable[theirs])
+    deserved = order.deserved[theirs]
+    asked = [r for r in _RESOURCES if want[r] and deserved[r] != KAI_UNLIMITED]
+    return theirs, within, any(held[r] > deserved[r] for r in asked) or all(held[r] == deserved[r] for r in asked)
+
+
+def siblings(order: Comparison, leaf: int, queue: int) -> tuple[int, int]:
     """The first pair of different queues on the two paths from the root; there is one, as both are leaves."""
     ours, theirs = order.paths[leaf][::-1], order.paths[queue][::-1]
     return next((a, b) for a, b in zip(ours, theirs, strict=False) if a != b)
@@ -160,17 +164,91 @@ class Taken:
     chunks: Callable[[], list[Share]]
 
 
-class Fairness:
+class Balance:
+    """Reclaim's fairness, for one reclaimer; ``before``: what queues held when its attempt began."""
+
+    def __init__(self, before: Comparison, tree: Tree) -> None:
+        self._before = before
+        self._tree = tree
+
+    def take(
+        self, leaf: int, want: Share, queue: int, taken: Taken,
+        remaining: dict[int, Share], involved: dict[int, set[int]],
+    ) -> Refusal | None:  # fmt: skip
+        """Subtract the chunks from the victim's queue and those above it, each only while it may still be taken.
+
+        What is left only shrinks, so that the last chunk may be taken only if all before it may; below zero KAI's
+        comparison has an exception (``holds_within``), and every chunk is asked for.
+        """
+        before = self._before
+        ours, theirs = siblings(before, leaf, queue)
+        involved[queue] = {r for r in _RESOURCES if taken.all[r]}
+        held = remaining.setdefault(theirs, before.held(theirs))
+        under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
+        left = plus(minus(held, taken.all), taken.last)
+        may = self._may_take(left, theirs, under_quota=under_quota)
+        if min(left) < 0:
+            left = held
+            for chunk in taken.chunks():
+                may = self._may_take(left, theirs, under_quota=under_quota)
+                if not may:
+                    break
+                left = minus(left, chunk)
+        if not may:
+            name = self._tree.names[theirs]
+            return Refusal(
+                "within-allocatable-share", f"{name} is within its share: nothing more can be reclaimed from it",
+                {"queue": name, "reclaimer_within_quota": under_quota},
+            )  # fmt: skip
+        for q in before.paths[queue]:
+            remaining[q] = minus(remaining[q] if q in remaining else before.held(q), taken.all)
+            involved[q] = involved.get(q, set[int]()) | involved[queue]
+        return None
+
+    def _may_take(self, left: Share, queue: int, *, under_quota: bool) -> bool:
+        """KAI's two strategies: the queue holds more than its allocatable share; or the reclaimer stays within its
+        deserved quota, and the queue holds more than its own."""
+        before = self._before
+        return not holds_within(left, before.allocatable[queue]) or (
+            under_quota and not holds_within(left, before.deserved[queue])
+        )
+
+    def stays_below(
+        self, leaf: int, want: Share, remaining: dict[int, Share], involved: dict[int, set[int]], *, preemptible: bool
+    ) -> Refusal | None:  # fmt: skip
+        """At every level the reclaiming side must end less saturated than each sibling that it took from."""
+        before, tree = self._before, self._tree
+        wanted = {r for r in _RESOURCES if want[r]}
+        for q in before.paths[leaf]:
+            ours = plus(remaining[q] if q in remaining else before.held(q), want)
+            for sibling in sorted(remaining):
+                if sibling == q or tree.parent[sibling] != tree.parent[q]:
+                    continue
+                for r in sorted(involved.get(sibling, set[int]()) | wanted):
+                    if _more_saturated(ours[r], before.fair[q][r], remaining[sibling][r], before.fair[sibling][r]):
+                        return Refusal(
+                            "saturation", f"{tree.names[q]} would be over its fair share, and no less than "
+                            f"{tree.names[sibling]}", {"queue": tree.names[q], "sibling": tree.names[sibling]},
+                        )  # fmt: skip
+            if not preemptible and not holds_within(plus(before.held_fixed(q), want), before.deserved[q]):
+                return Refusal(
+                    "non-preemptible-over-quota",
+                    f"{tree.names[q]} would pass its deserved quota with non-preemptible pods",
+                    {"queue": tree.names[q]},
+                )
+        return None
+
+
+class Fairness(Balance):
     """The scenario validator of one reclaiming job; ``before``: what queues held when its attempt began."""
 
     def __init__(
         self, overlay: Overlay, before: QueueOrder, *, ignore_moved: bool, chance: Chance | None = None
     ) -> None:
         """``chance``: orders of maps, where the release leaves some to them."""
+        super().__init__(before, overlay.state.configuration.tree)
         self._overlay = overlay
         self._chance = chance
-        self._before = before
-        self._tree: Tree = overlay.state.configuration.tree
         self._ignore_moved = ignore_moved
 
     def __call__(self, scenario: Scenario) -> Refusal | None:
@@ -180,10 +258,11 @@ class Fairness:
         remaining: dict[int, Share] = {}
         involved: dict[int, set[int]] = {}
         for queue, taken in self._taken(scenario) if self._chance is None else self._drawn(self._chance, scenario):
-            refusal = self._take(leaf, want, queue, taken, remaining, involved)
+            refusal = self.take(leaf, want, queue, taken, remaining, involved)
             if refusal is not None:
                 return refusal
-        return self._stays_below(scenario.job, want, remaining, involved)
+        preemptible = overlay.jobs.preemptible[scenario.job]
+        return self.stays_below(leaf, want, remaining, involved, preemptible=preemptible)
 
     def _taken(self, scenario: Scenario) -> list[tuple[int, Taken]]:
         """What the scenario takes, by victim queue in order of the configuration. Pods that found another place
@@ -266,73 +345,6 @@ class Fairness:
             if taken:
                 chunks.append(total(overlay.request, taken))
         return chunks
-
-    def _take(
-        self, leaf: int, want: Share, queue: int, taken: Taken,
-        remaining: dict[int, Share], involved: dict[int, set[int]],
-    ) -> Refusal | None:  # fmt: skip
-        """Subtract the chunks from the victim's queue and those above it, each only while it may still be taken.
-
-        What is left only shrinks, so that the last chunk may be taken only if all before it may; below zero KAI's
-        comparison has an exception (``holds_within``), and every chunk is asked for.
-        """
-        before = self._before
-        ours, theirs = siblings(before, leaf, queue)
-        involved[queue] = {r for r in _RESOURCES if taken.all[r]}
-        held = remaining.setdefault(theirs, before.held(theirs))
-        under_quota = holds_within(plus(before.held(ours), want), before.deserved[ours])
-        left = plus(minus(held, taken.all), taken.last)
-        may = self._may_take(left, theirs, under_quota=under_quota)
-        if min(left) < 0:
-            left = held
-            for chunk in taken.chunks():
-                may = self._may_take(left, theirs, under_quota=under_quota)
-                if not may:
-                    break
-                left = minus(left, chunk)
-        if not may:
-            name = self._tree.names[theirs]
-            return Refusal(
-                "within-allocatable-share", f"{name} is within its share: nothing more can be reclaimed from it",
-                {"queue": name, "reclaimer_within_quota": under_quota},
-            )  # fmt: skip
-        for q in before.paths[queue]:
-            remaining[q] = minus(remaining[q] if q in remaining else before.held(q), taken.all)
-            involved[q] = involved.get(q, set[int]()) | involved[queue]
-        return None
-
-    def _may_take(self, left: Share, queue: int, *, under_quota: bool) -> bool:
-        """KAI's two strategies: the queue holds more than its allocatable share; or the reclaimer stays within its
-        deserved quota, and the queue holds more than its own."""
-        before = self._before
-        return not holds_within(left, before.allocatable[queue]) or (
-            under_quota and not holds_within(left, before.deserved[queue])
-        )
-
-    def _stays_below(
-        self, job: int, want: Share, remaining: dict[int, Share], involved: dict[int, set[int]]
-    ) -> Refusal | None:
-        """At every level the reclaiming side must end less saturated than each sibling that it took from."""
-        before, tree, jobs = self._before, self._tree, self._overlay.jobs
-        wanted = {r for r in _RESOURCES if want[r]}
-        for q in before.paths[jobs.queue[job]]:
-            ours = plus(remaining[q] if q in remaining else before.held(q), want)
-            for sibling in sorted(remaining):
-                if sibling == q or tree.parent[sibling] != tree.parent[q]:
-                    continue
-                for r in sorted(involved.get(sibling, set[int]()) | wanted):
-                    if _more_saturated(ours[r], before.fair[q][r], remaining[sibling][r], before.fair[sibling][r]):
-                        return Refusal(
-                            "saturation", f"{tree.names[q]} would be over its fair share, and no less than "
-                            f"{tree.names[sibling]}", {"queue": tree.names[q], "sibling": tree.names[sibling]},
-                        )  # fmt: skip
-            if not jobs.preemptible[job] and not holds_within(plus(before.held_fixed(q), want), before.deserved[q]):
-                return Refusal(
-                    "non-preemptible-over-quota",
-                    f"{tree.names[q]} would pass its deserved quota with non-preemptible pods",
-                    {"queue": tree.names[q]},
-                )
-        return None
 
 
 def _same(shares: list[Share]) -> list[Share]:

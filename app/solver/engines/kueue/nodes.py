@@ -7,7 +7,7 @@ from msgspec.structs import replace as struct_replace
 
 from app.solver.engines.kueue.nomination import CycleUsage, Mode, Nomination
 from app.solver.engines.kueue.overlay import Overlay
-from app.solver.engines.kueue.topology.forest import Domain, Forest
+from app.solver.engines.kueue.topology import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted
 from app.solver.engines.kueue.topology.room import Place, PodSets
 from app.solver.kubernetes import PODS

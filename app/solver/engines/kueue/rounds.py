@@ -19,7 +19,7 @@ from app.solver.engines.kueue.cycle import INADMISSIBLE, OTHERS, OUTRUN, OVERLAP
 from app.solver.engines.kueue.knobs import KNOBS, ask_turns, victim_turns
 from app.solver.engines.kueue.queue_manager import QueueManager
 from app.solver.engines.kueue.state import CompiledState, instant
-from app.solver.engines.kueue.topology.forest import Domain, Forest
+from app.solver.engines.kueue.topology import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted, layers_of, wanted_of
 from app.solver.engines.kueue.topology.room import Rooms, Usage
 from app.solver.kubernetes import HOSTNAME

@@ -8,7 +8,7 @@ Best fit takes the smallest domain that holds the rest, least free capacity the 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
+from app.solver.engines.kueue.topology import Amounts, Domain, Forest
 from app.solver.kubernetes import PODS
 from app.solver.model.base import parse_quantity, scale_of
 from app.solver.model.kueue import TopologyRequest

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.solver.engines.kueue.topology.forest import Amounts, Domain, Forest
+from app.solver.engines.kueue.topology import Amounts, Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placed, Placement, PodSet, Wanted, fit, wanted_of
 from app.solver.kubernetes import PODS
 from app.solver.model.base import Quantity, parse_quantity, scale_of
