@@ -7,6 +7,7 @@ rules these are; what is free is idle, for nothing is on its way out.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import add
 from typing import NamedTuple
 
@@ -116,8 +117,8 @@ class _Shared(NamedTuple):
 class Sums:
     """What nodes have free and queues hold. Nodes go by the order of their names. ``free``: by resource and node;
     ``_whole``: GPUs that nobody takes whole; ``_room``: MiB that the emptiest shared device of each node has, below 0
-    where none has any; ``_shared``: pods with shares, by node; ``held``: what runs, each with its place in the state;
-    ``odd``: of that what can't be counted; ``_over``: nodes that are promised more than they have."""
+    where none has any; ``_shared``: pods with shares, by node; ``held``: what runs, each with its place in the state,
+    ``odd``: of that what can't be counted; ``_over``: nodes that are promised too much; ``moved``: who did lately."""
 
     def __init__(self, state: CompiledState) -> None:
         nodes, tree = layout(state), state.configuration.tree
@@ -234,7 +235,7 @@ class Sums:
         else:
             del self._shared[place]
             self.free[GPU, place], self._room[place] = self._whole[place], _NONE
-        (self._over.add if self.free[:, place].min() < 0 else self._over.discard)(place)
+        (self._over.add if min(self.free[:, place].tolist()) < 0 else self._over.discard)(place)
 
     def _devices(self, place: int, pods: list[_Shared]) -> tuple[int, int]:
         """What of a node's GPUs nobody is on, once its pods with shares have theirs as a decision would give them; and
@@ -257,11 +258,10 @@ class Sums:
         if not self.plain(ask) or not (running is None or _is_of(ask, running)):
             return None
         pods, holds = sorted(ask.tasks, key=task_key), 0 if running is None else len(running.tasks)
-        if len(pods) + holds < (ask.min_available or 1):
-            return None
         requests = [request for task in pods if (request := self.request(task)) is not None]
         shares = any(request.portion is not None for request in requests)
-        if len(requests) < len(pods) or (shares and len(pods) > 1) or not self._within_bounds(ask, requests):
+        lacks = len(pods) + holds < (ask.min_available or 1) or len(requests) < len(pods)
+        if lacks or (shares and len(pods) > 1) or not self._within_bounds(ask, requests):
             return None
         places: list[int] = []
         for request in requests:
@@ -291,7 +291,7 @@ class Sums:
 
     def request(self, task: Task) -> Request | None:
         """What a pod asks for; None: it can't be told here."""
-        if task.gpu_devices or task.gpu_memory or task.count != 1 or is_numbered(task.gpu_group or ""):
+        if task.gpu_devices or task.gpu_memory or task.count != 1 or (task.gpu_group and is_numbered(task.gpu_group)):
             return None
         key = tuple(task.requests.items())
         if key not in self._requests:
@@ -424,7 +424,7 @@ class Crowd:
         self.odd.discard(name)
         if ask is not None or running is not None:
             self._numbers[name] = number
-            if (after := self._read(number, ask, running)) is None:
+            if (after := self._read(number, ask, running, before)) is None:
                 self.odd.add(name)
             else:
                 self.jobs[number] = after
@@ -449,34 +449,36 @@ class Crowd:
             for column, amount in zip(self._wants, job.want, strict=True):
                 column[q] += pods * amount
 
-    def _read(self, number: int, ask: Ask | None, running: Workload | None) -> Job | None:
-        """None: its pods are not alike, or there is more to it."""
-        owner = running or ask
-        if owner is None or not self._is_simple(ask, running):
-            return None
-        queue = self.tree.index[owner.queue]
+    def _read(self, number: int, ask: Ask | None, running: Workload | None, before: Job | None) -> Job | None:
+        """None: its pods are not alike, or there is more to it. ``before``: pods of it are sound and alike."""
+        owner, sums = running or ask, self.sums
         waits = [] if ask is None else sorted(ask.tasks, key=task_key)
         runs = [] if running is None else sorted(running.tasks, key=task_key)
-        first, *others = {self.sums.request(task) for task in (*waits, *runs)}
+        known = set[int]() if before is None else set(map(id, chain(before.waits, before.runs)))
+        new = [task for task in waits if id(task) not in known]
+        if owner is None or not all(job is None or self._is_simple(job) for job in (ask, running)):
+            return None
+        if ask is not None and not sums.plain(replace(ask, tasks=new or waits[:1])):
+            return None
+        if running is not None and (running.id in sums.odd or (ask is not None and not _is_of(ask, running))):
+            return None
+        requests = {sums.request(task) for task in (*new, *runs) if id(task) not in known}
+        first, *others = requests | {before.request} if before is not None else requests
         if first is None or others or first.portion is not None:
             return None
         created = OLDEST if owner.created_at is None else micros(owner.created_at)
         started = 0 if running is None or running.started_at is None else micros(running.started_at)
         key = -(owner.priority or 0), rank(len(runs), 1), created, owner.id, number
-        want = first.vector[CPU], first.vector[MEMORY], first.vector[GPU]
+        want, queue = (first.vector[CPU], first.vector[MEMORY], first.vector[GPU]), self.tree.index[owner.queue]
         return Job(owner.id, queue, key, first, want, waits, runs, started, owner.preemptible is not False)
 
-    def _is_simple(self, ask: Ask | None, running: Workload | None) -> bool:
-        tree, sums = self.tree, self.sums
-        for job in (ask, running):
-            if job is not None and not (
-                job.tasks and job.min_available in (None, 1) and job.uid is None and job.sub_groups is None
-                and job.preemption_delay is None and job.queue in tree.index and tree.is_leaf(tree.index[job.queue])
-            ):  # fmt: skip
-                return False
-        if running is not None and (running.id in sums.odd or not (ask is None or _is_of(ask, running))):
-            return False
-        return ask is None or (ask.preemptible is not False and sums.plain(ask))
+    def _is_simple(self, job: Ask | Workload) -> bool:
+        queue = self.tree.index.get(job.queue)
+        return bool(
+            job.tasks and job.min_available in (None, 1) and job.uid is None and job.sub_groups is None
+            and job.preemption_delay is None and queue is not None and self.tree.is_leaf(queue)
+            and (job.preemptible is not False or isinstance(job, Workload))
+        )  # fmt: skip
 
     def order(self) -> Comparison:
         """How queues compare, on what sums say that they hold from now on; their shares stay those of now."""
@@ -485,8 +487,8 @@ class Crowd:
         if self._order is None or self._order[0] != requested:
             held, fixed = (list(zip(*table, strict=True)) for table in (sums.allocated, sums.fixed))
             division = divided(sums.state, held, fixed, requested)
-            order = Comparison(self.configuration, sums.paths, sums.allocated, sums.fixed, lambda: division)
-            self._order = requested, order
+            of = self.configuration, sums.paths, sums.allocated, sums.fixed
+            self._order = requested, Comparison(*of, lambda: division)
         return self._order[1]
 
 

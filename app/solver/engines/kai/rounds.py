@@ -6,6 +6,7 @@ makes room for another.
 from bisect import insort
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from operator import le
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from app.solver import rounds
 from app.solver.engines.kai.ahead import Ahead, Crowd, Job, Request, Sums
 from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
 from app.solver.engines.kai.job_order import Victims, best_of, worse
-from app.solver.engines.kai.jobs import CPU, GPU, MEMORY, Share, rank
+from app.solver.engines.kai.jobs import CPU, GPU, MEMORY, Share, Vector, rank
 from app.solver.engines.kai.queue_order import (
     NOTHING,
     Comparison,
@@ -82,6 +83,7 @@ class PlainCycle:
         self._evicted: dict[int, int] = {}
         self._keys: dict[int, Key] = {}
         self._moved: set[int] = set()
+        self._full: set[Vector] = set()
         self.starts: list[tuple[Job, Task, int]] = []
         self.evictions: list[tuple[Job, Task, Action, Job]] = []
         self.turns: dict[int, None] = {}
@@ -135,7 +137,13 @@ class PlainCycle:
         return True
 
     def _any_fits(self) -> bool:
-        return any(map(self._sums.fits_somewhere, {request.vector for (_, request), n in self._kinds.items() if n}))
+        return any(map(self._fits, {request.vector for (_, request), count in self._kinds.items() if count}))
+
+    def _fits(self, vector: Vector) -> bool:
+        """Whether some node has room for it; who found none finds none until somebody goes."""
+        if vector not in self._full and not self._sums.fits_somewhere(vector):
+            self._full.add(vector)
+        return vector not in self._full
 
     def _tree(self, lines: dict[int, list[Entry]]) -> QueueTree[Line]:
         tree = QueueTree[Line](self._crowd.tree.parent, self._first)
@@ -251,7 +259,7 @@ class PlainCycle:
         """Whether the job has its place once the first pod of the victim order is gone, and that is the only one."""
         job, sums, order = self._jobs[number], self._sums, self._order
         vector = job.request.vector
-        if order.over_limit(job.queue, job.want) or number in self._evicted or sums.fits_somewhere(vector):
+        if order.over_limit(job.queue, job.want) or number in self._evicted or self._fits(vector):
             return False
         before = order.frozen()
         v = self._worst(action, job, before)
@@ -262,7 +270,7 @@ class PlainCycle:
         place = sums.place[task.node or ""]
         sums.free[:, place] += victim.request.vector
         self._hold(victim, -1)
-        if not sums.fits_somewhere(vector):
+        if not (sums.open[place] and all(map(le, vector, sums.free[:, place].tolist()))):
             return False
         if action == "reclaim" and not (self._goes_first(number, v) and self._is_fair(job, victim, before)):
             return False
@@ -273,7 +281,9 @@ class PlainCycle:
         if self._left(v) and self._key(v) != key:
             self._moved.add(victim.queue)
         self.evictions.append((victim, task, action, job))
-        return not sums.fits_somewhere(victim.request.vector)  # where it does, the victim may move
+        if victim.request.vector != vector:
+            self._full.clear()
+        return not self._fits(victim.request.vector)  # where it does, the victim may move
 
     def _worst(self, action: Action, job: Job, before: Comparison) -> int:
         """The first of the victim order."""
