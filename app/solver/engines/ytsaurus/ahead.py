@@ -7,9 +7,7 @@ operation first. All else is asked.
 """
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import floor
 from operator import add, gt, itemgetter, le, sub
 from typing import NamedTuple
 
@@ -26,10 +24,10 @@ from app.solver.engines.ytsaurus.fair_shares import (
     shares_of,
 )
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, MOST_STARTS_IN_ALL, backoffs_over
-from app.solver.engines.ytsaurus.kinds import Due, Line, Need, Operation, charge
-from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Floats, Ints, Standing
+from app.solver.engines.ytsaurus.kinds import NOWHERE, Due, Line, Need, Operation, charge
+from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Ints, Standing, moved_on
 from app.solver.engines.ytsaurus.polyline import EPSILON
-from app.solver.engines.ytsaurus.preparation import AGGRESSIVE, NORMAL
+from app.solver.engines.ytsaurus.preparation import AGGRESSIVE
 from app.solver.engines.ytsaurus.situation import (
     SLACK,
     carries_nothing,
@@ -85,6 +83,7 @@ class Heartbeats:
         self.starts: list[tuple[Ask, Task, int]] = []
         self._apart: dict[Operation, _Own] = {}
         self._heads = {line: line.members[0][1] for line in lines}
+        self._satisfactions: dict[Line, float] = {}
 
     def start(
         self,
@@ -150,19 +149,23 @@ class Heartbeats:
 
     def _least_satisfied(self, able: list[tuple[Operation, Line]]) -> Operation:
         """Equal ones: first in a depth-first walk."""
-        now, left = [self._satisfaction(op, line.due) for op, line in able], self._left
+        now, left = [self._satisfaction(op, line) for op, line in able], self._left
         lowest = min(now) + EPSILON
         least = [op for (op, _), of in zip(able, now, strict=True) if of <= lowest]
         return min(least, key=lambda op: (left[op.pool], op.rank))
 
-    def _satisfaction(self, op: Operation, due: Due) -> float:
+    def _satisfaction(self, op: Operation, line: Line) -> float:
         own = self._apart.get(op)
         if own is None or own.usage is None:
-            if due.satisfaction is None:
-                due.satisfaction = satisfaction(due.usage, due)
-            return due.satisfaction
+            level = self._satisfactions.get(line)
+            if level is None:
+                due = line.due
+                if due.satisfaction is None:
+                    due.satisfaction = satisfaction(due.usage, due)
+                level = self._satisfactions[line] = due.satisfaction
+            return level
         if own.satisfaction is None:
-            own.satisfaction = satisfaction(in_plain_shares(own.usage, self._total), due)
+            own.satisfaction = satisfaction(in_plain_shares(own.usage, self._total), line.due)
         return own.satisfaction
 
 
@@ -225,6 +228,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._stale_pools: set[int] = set()
         self._held: dict[str, Workload] = {w.id: w for w in cluster.state.workloads if counted}
         self._vectors: dict[tuple[object, ...], Ints | None] = {}
+        self._asked: tuple[Resources | None, Ints | None] = None, None
         self._exceeded = False
 
     def moved(self, name: str, after: Workload | None) -> bool:
@@ -279,21 +283,23 @@ class Ahead(rounds.Ahead[CompiledState]):
         everybody = None if self._exceeded else self._asking_only(asks)
         if everybody is None:
             return None
-        wanted_of = list(map(list[int].copy, self._pool_usage))
+        steps = [[*used] for used in self._pool_usage]
         for operation in everybody:
-            charge(wanted_of, self._paths[operation.pool], operation.wanted, 1)
-        demand = shares_of(self._cluster, np.array(wanted_of, float))
+            charge(steps, self._paths[operation.pool], operation.wanted, 1)
+        demand = shares_of(self._cluster, np.array(steps, float))
         if not leaves_room(demand, self._limits):
             return None
         wakes: list[int] = []
-        pools = self._pools_now(self._pools_below(demand, demand), now, wakes)
+        usage, wanted = shares_of(self._cluster, np.array(self._pool_usage, float))[: self._root], demand[: self._root]
+        below: list[bool] = pools_lacking(usage, wanted, wanted, self._columns.tolerance).tolist()
+        pools = self._pools_now(below, now, wakes)
         operations = self._operations_now(everybody, standings, now, wakes)
         if operations is None or any(level == AGGRESSIVE for level, _ in pools):
             return None
-        wanted: list[list[float]] = shares_of(self._cluster, np.array([op.wanted for op in everybody], float)).tolist()
+        due_to: list[list[float]] = shares_of(self._cluster, np.array([op.wanted for op in everybody], float)).tolist()
         nothing, closed = (0.0,) * self._width, (True,) * self._width
         lines: list[Line] = []
-        for i, (operation, of) in enumerate(zip(everybody, map(tuple, wanted), strict=True)):
+        for i, (operation, of) in enumerate(zip(everybody, map(tuple, due_to), strict=True)):
             due = Due(nothing, of, of, closed, below=True)
             line = operation.line = Line(operation.pool, [*operation.needs], 0, due)
             operation.rank = i, ""
@@ -329,7 +335,8 @@ class Ahead(rounds.Ahead[CompiledState]):
             return True
         if not (carries_only(ask) and goes_anywhere(ask)) or self._config.tree.names[operation.pool] != ask.queue:
             return False
-        tasks: list[tuple[Task, tuple[int, ...]]] = []
+        tasks: list[tuple[Task, Need]] = []
+        needs: dict[Need, int] = {}
         requests, need = None, None
         for task in ask.tasks:
             if task.requests is not requests:
@@ -338,18 +345,14 @@ class Ahead(rounds.Ahead[CompiledState]):
             if need is None or task.required_node is not None or task.count != 1:
                 return False
             tasks.append((task, need))
-        operation.tasks, operation.needs = tasks, Counter([need for _, need in tasks])
-        operation.wanted = tuple(map(sum, zip(*[need for _, need in tasks], strict=True)))
+            needs[need] = needs.get(need, 0) + 1
+        operation.tasks, operation.needs = tasks, needs
+        for need, count in needs.items():
+            operation.wanted = tuple([w + n * count for w, n in zip(operation.wanted, need, strict=True)])
         part = min(len(tasks) / self._config.settings.count_coefficient, 1.0)
         operation.timeouts = self._timeouts(operation.pool, part)
         operation.ask = ask
         return True
-
-    def _pools_below(self, demand: Floats, fair: Floats) -> list[bool]:
-        """By pool, whether it is below its fair share; one row of shares a pool, the root last."""
-        root = self._root
-        usage = shares_of(self._cluster, np.array(self._pool_usage, float))[:root]
-        return pools_lacking(usage, demand[:root], fair[:root], self._columns.tolerance).tolist()
 
     def _pools_now(self, below: list[bool], now: int, later: list[int]) -> list[tuple[int, int]]:
         """How pools stand at ``now``; ``later``: instants at which time alone changes that."""
@@ -444,7 +447,15 @@ class Ahead(rounds.Ahead[CompiledState]):
             if amounts is not None:
                 charge(self._pool_usage, path, amounts.tolist(), sign)
                 if task.node is not None:
-                    self._free[:, self._node_index[task.node]] -= sign * amounts
+                    self._use(self._node_index[task.node], amounts, sign)
+
+    def _use(self, node: int, amounts: Ints, sign: int) -> bool:
+        """So much of a node, unless it is NOWHERE, is not free any more, or is again; whether it has as much."""
+        if node == NOWHERE:
+            return True
+        free: Ints = self._free[:, node]
+        (np.subtract if sign > 0 else np.add)(free, amounts, out=free)
+        return min(free.tolist(), default=0) >= 0
 
     def _amounts(self, task: Task) -> Ints | None:
         """What a running task uses; None: that can't be told here."""
@@ -455,6 +466,8 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def _vector(self, amounts: Resources) -> Ints | None:
         """Steps by resource; None: they are no part of the cluster to speak of, or can't be told."""
+        if amounts is self._asked[0]:  # tasks of a kind share theirs
+            return self._asked[1]
         key = (*amounts, *amounts.values())
         if key not in self._vectors:
             known = amounts.keys() <= self._cluster.index.index.keys()
@@ -465,7 +478,8 @@ class Ahead(rounds.Ahead[CompiledState]):
             ):
                 vector = None
             self._vectors[key] = vector
-        return self._vectors[key]
+        self._asked = amounts, self._vectors[key]
+        return self._asked[1]
 
 
 def satisfaction(usage: Sequence[float], due: Due) -> float:
@@ -479,20 +493,3 @@ def satisfaction(usage: Sequence[float], due: Due) -> float:
     if all(closed):
         return min([u / f if f > 0 else 1.0 for u, f in zip(usage, fair, strict=True)])
     return max([u / f if f > 0 and not c else 0.0 for u, f, c in zip(usage, fair, closed, strict=True)])
-
-
-def moved_on(
-    before: tuple[int, int], is_below: bool, timeouts: list[float], now: int, later: list[int]
-) -> tuple[int, int]:
-    """How starvation, and since when, moves on of an element that may be below its fair share."""
-    if not is_below:
-        return 0, NEVER
-    level, since = before
-    starves = since != NEVER
-    since = since if starves else now
-    for reached, timeout in enumerate(timeouts, NORMAL):
-        if starves and now - since > timeout:
-            level = reached
-        if (instant := since + floor(timeout) + 1) > now:
-            later.append(instant)
-    return level, since

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, Take, moved_on
+from app.solver.engines.ytsaurus.ahead import Ahead, Heartbeats, Take
 from app.solver.engines.ytsaurus.fair_shares import plain_scales, plain_tree, shares_of
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
 from app.solver.engines.ytsaurus.heartbeat import REASONS, backoffs_over, list_again, list_victims, taken_of
@@ -40,6 +40,7 @@ from app.solver.engines.ytsaurus.operations import (
     Floats,
     Standing,
     all_of,
+    moved_on,
     standing,
 )
 from app.solver.engines.ytsaurus.pool_curves import Divided, Kinds, Known, by_kinds
@@ -170,33 +171,40 @@ class Crowd(Ahead):
 
     def _runs(self, operation: Operation, tasks: Sequence[Task]) -> bool:
         """Whether these run for ``operation`` from now on, as far as that can be told."""
-        known = {id(allocation.task): allocation for allocation in operation.allocations}
-        allocations: list[Allocation] = []
-        fresh: list[Allocation] = []
+        gone = {id(of.task): of for of in operation.allocations}
+        fresh: dict[int, Allocation] = {}
         for task in tasks:
-            allocation = known.pop(id(task), None)
-            if allocation is None:
-                amounts = self._amounts(task)
-                asked = amounts if task.usage is None else self._vector(task.requests)
-                if amounts is None or asked is None:
+            if gone.pop(id(task), None) is None:
+                allocation = self._allocation(task)
+                if allocation is None:
                     return False
-                node = NOWHERE if task.node is None else self._node_index[task.node]
-                begun = NEVER if task.started_at is None else micros(task.started_at)
-                has_gap = task.usage is not None and bool((amounts < asked * task.count)[self._cpu].any())
-                allocation = Allocation(task, node, amounts, tuple(amounts.tolist()), begun, has_gap)
-                fresh.append(allocation)
-            allocations.append(allocation)
-        if fresh or known:
-            for changed, sign in ((known.values(), -1), (fresh, 1)):
-                for of in changed:
-                    operation.usage = tuple([u + sign * s for u, s in zip(operation.usage, of.steps, strict=True)])
-                    charge(self._pool_usage, self._paths[operation.pool], of.steps, sign)
-                    if of.node != NOWHERE:
-                        self._free[:, of.node] -= sign * of.usage
-            allocations.sort(key=attrgetter("begun"))
-            operation.allocations, operation.taken = allocations, UNKNOWN
-            self._dirty[operation.name] = None
-        return all(min(self._free[:, of.node].tolist(), default=0) >= 0 for of in fresh if of.node != NOWHERE)
+                fresh[id(task)] = allocation
+        if not fresh and not gone:
+            return True
+        room = True
+        for changed, sign in ((gone.values(), -1), (fresh.values(), 1)):
+            for of in changed:
+                operation.usage = tuple([u + sign * s for u, s in zip(operation.usage, of.steps, strict=True)])
+                charge(self._pool_usage, self._paths[operation.pool], of.steps, sign)
+                room &= self._use(of.node, of.usage, sign) or sign < 0
+        allocations = [of for of in operation.allocations if id(of.task) not in gone]
+        if fresh:
+            each = {id(of.task): of for of in allocations} | fresh
+            allocations = sorted([each[id(task)] for task in tasks], key=attrgetter("begun"))
+        operation.allocations, operation.taken = allocations, UNKNOWN
+        self._dirty[operation.name] = None
+        return room
+
+    def _allocation(self, task: Task) -> Allocation | None:
+        """None: it can't be told."""
+        amounts = self._amounts(task)
+        asked = amounts if task.usage is None else self._vector(task.requests)
+        if amounts is None or asked is None:
+            return None
+        node = NOWHERE if task.node is None else self._node_index[task.node]
+        begun = NEVER if task.started_at is None else micros(task.started_at)
+        has_gap = task.usage is not None and bool((amounts < asked * task.count)[self._cpu].any())
+        return Allocation(task, node, amounts, tuple(amounts.tolist()), begun, has_gap)
 
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
         self._rests = True
@@ -380,12 +388,10 @@ class Crowd(Ahead):
             return None
         scale, pool_scale = self._scaling.of(frozenset([part.weights for part in parts.values()]))
         of = {pool: part.grouped(scale) for pool, part in parts.items()}
-        if self._divided[:2] == (of, pool_scale):
-            divided = self._divided[2]
-        else:
+        if self._divided[:2] != (of, pool_scale):
             divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps, self._known)
             self._divided = of, pool_scale, divided
-        if divided is None:
+        if (divided := self._divided[2]) is None:
             return None
         for pool, part in parts.items():
             if not part.is_due(divided[0][pool], scale, self._tolerance[pool]):

@@ -4,6 +4,7 @@ may decide.
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from operator import add, itemgetter, le
 from typing import NamedTuple, TypeVar
@@ -76,11 +77,17 @@ _MOST_GRADED = 64
 """Allocations of a kind's operations of which grades are remembered."""
 
 
-class Taker(NamedTuple):
+class Taker:
     """What operations take of a suggestion, and their weight."""
 
-    curve: Vertices
-    weight: float
+    __slots__ = ("curve", "weight")
+
+    def __init__(self, curve: Vertices, weight: float) -> None:
+        self.curve, self.weight = curve, weight
+
+
+_taker_of = lru_cache(maxsize=1024)(Taker)
+"""There may be several that are equal: operations of these are counted apart first."""
 
 
 class Alike:
@@ -109,7 +116,7 @@ class Alike:
 
     def takes(self, curve: Vertices) -> None:
         """This is what they take."""
-        self.curve, self.taker, self.most = curve, Taker(curve, self.weight), min(curve[-1][0], 1.0)
+        self.curve, self.taker, self.most = curve, _taker_of(curve, self.weight), min(curve[-1][0], 1.0)
         steps = [of for (_, low), (_, high) in pairwise(curve) for of in zip(low, high, strict=True)]
         self.even = all([v <= w and v + (w - v) == w for v, w in steps])  # noqa: C419
         self._due: Due | None = None

@@ -391,6 +391,24 @@ def standing(options: OperationOptions | None) -> tuple[int, int]:
     return STARVATION_CODE[options.starvation], NEVER if since is None else micros(since)
 
 
+def moved_on(
+    before: tuple[int, int], is_below: bool, timeouts: list[float], now: int, later: list[int]
+) -> tuple[int, int]:
+    """How starvation, and since when, moves on of an element that may be below its fair share. ``timeouts``: after
+    which it starves, and does so aggressively; ``later``: gains instants at which time alone changes that."""
+    if not is_below:
+        return 0, NEVER
+    level, since = before
+    starves = since != NEVER
+    since = since if starves else now
+    for reached, timeout in enumerate(timeouts, 1):
+        if starves and now - since > timeout:
+            level = reached
+        if (instant := since + math.floor(timeout) + 1) > now:
+            later.append(instant)
+    return level, since
+
+
 def same_but_standing(was: Work, now: Work) -> bool:
     """Whether an operation, or an ask for it, differs only in what it carries: its starvation, and since when."""
     old, new = was.ytsaurus, now.ytsaurus
