@@ -149,7 +149,7 @@ class Sums:
         self._memory: Ints = np.array([nodes.gpu_memory[n] for n in order], np.int64)
         self._gpus, self._pods = [nodes.gpus[n] for n in order], nodes.pods
         self.open: Flags = np.array([nodes.open[n] for n in order], bool)
-        self._ready: Flags = np.array([state.nodes[n].schedulable for n in order], bool)
+        self._ready: Ints = np.array([state.nodes[n].schedulable for n in order], np.int64)
         self._has_cpu, self._has_gpu = self.free[CPU] > 0, self.free[GPU] > 0
         self._room: Ints = np.full(len(order), _NONE, np.int64)
         for workload in state.workloads:
@@ -336,7 +336,7 @@ class Sums:
 
     def room(self) -> list[int]:
         """What nodes that take pods have free in all, by resource."""
-        amounts: list[int] = self.free[: GPU + 1, self._ready].sum(axis=1).tolist()
+        amounts: list[int] = (self.free[: GPU + 1] @ self._ready).tolist()
         return amounts
 
     def best(self, request: Request, *, shares: bool) -> int | None:
@@ -344,7 +344,7 @@ class Sums:
         vector, portion = request
         fits = self.open.copy()
         for r, (amount, free) in enumerate(zip(vector, self.free, strict=True)):
-            if portion is None or r != GPU:
+            if amount and (portion is None or r != GPU):
                 fits &= free >= amount
         need = None if portion is None else self._needs[portion]
         if need is not None:
@@ -355,6 +355,8 @@ class Sums:
         if len(best) < 2:
             return int(best[0]) if len(best) else None
         gpu = bool(vector[GPU])
+        if gpu and need is None:
+            return int(best[self.free[GPU][best].argmin()])
         if need is not None or (shares and not gpu):
             best = _rather(best, self._room[best] >= (0 if need is None else need[best]))
         if not gpu:

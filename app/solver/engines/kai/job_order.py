@@ -122,7 +122,7 @@ class PendingOrder:
                     self.push(job)
             return
         for queue, entries in sorted(waiting.items(), key=lambda of: of[1][0]):
-            self._tree.add(queue, Waiting(self._overlay, self._key, entries))
+            self._tree.add(queue, Waiting(self._overlay.settled, self._key, entries))
 
     def push(self, job: int) -> None:
         """Add one job."""
@@ -131,7 +131,7 @@ class PendingOrder:
         if leaf is not None:
             leaf.push(job)
             return
-        self._tree.add(queue, Waiting(self._overlay, self._key, [(self._key(job), job)]))
+        self._tree.add(queue, Waiting(self._overlay.settled, self._key, [(self._key(job), job)]))
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""

@@ -97,12 +97,12 @@ class Waiting:
     """The pending jobs of a leaf: a heap, kept as a sorted list for as long as no job changes its rank while it waits.
     Jobs are pushed before the first is popped, or where none changes."""
 
-    __slots__ = ("_entries", "_first", "_heap", "_key", "_next", "_overlay", "_pushed", "_settled")
+    __slots__ = ("_entries", "_first", "_heap", "_key", "_looked", "_next", "_pushed", "_settled")
 
-    def __init__(self, overlay: Overlay, key: Callable[[int], Key], entries: list[Entry]) -> None:
-        """``entries``: the jobs that are pushed first, the best first; the list stays as it is."""
-        self._overlay = overlay
-        self._settled = len(overlay.settled)
+    def __init__(self, settled: Sequence[int], key: Callable[[int], Key], entries: list[Entry]) -> None:
+        """``settled``: jobs whose key may have changed, which grows; ``entries``: those that are pushed first, the best
+        first; that list stays as it is."""
+        self._settled, self._looked = settled, len(settled)
         self._key = key
         self._entries = self._first = entries
         self._pushed: list[int] = []
@@ -125,8 +125,9 @@ class Waiting:
 
     def pop(self) -> int:
         """Remove the top."""
-        if self._heap is None and (touched := self._overlay.settled_since(self._settled)):
-            self._settled = len(self._overlay.settled)
+        if self._heap is None and self._looked < len(self._settled):
+            touched = set(self._settled[self._looked :])
+            self._looked = len(self._settled)
             if any(job in touched and self._key(job) != key for key, job in self._entries[self._next :]):
                 self._heap = self._as_it_stands()
         if self._heap is not None:

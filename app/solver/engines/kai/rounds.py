@@ -3,7 +3,6 @@ before they are asked: one job asks, alone, and all of it starts; or whatever as
 makes room for another.
 """
 
-from bisect import insort
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from operator import le
@@ -22,6 +21,7 @@ from app.solver.engines.kai.queue_order import (
     Entry,
     QueueTree,
     Standing,
+    Waiting,
     holds_within,
     plus,
     put_in_line,
@@ -37,33 +37,6 @@ from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.question import Question, safe_point
 from app.solver.rounds import Holds, Outcome, PlacedRounds, Turn, Unit, Wakes
-
-
-class Line:
-    """The jobs of a leaf that have not had their turn."""
-
-    __slots__ = ("_entries", "_next")
-
-    def __init__(self, entries: list[Entry]) -> None:
-        self._entries = entries
-        self._next = 0
-
-    def __len__(self) -> int:
-        return len(self._entries) - self._next
-
-    def first(self) -> int:
-        """Whose turn it is."""
-        return self._entries[self._next][1]
-
-    def pop(self) -> int:
-        """He has it."""
-        self._next += 1
-        return self._entries[self._next - 1][1]
-
-    def push(self, entry: Entry) -> None:
-        """Somebody comes back."""
-        self._entries, self._next = self._entries[self._next :], 0
-        insort(self._entries, entry)
 
 
 class PlainCycle:
@@ -82,7 +55,7 @@ class PlainCycle:
         self._placed: dict[int, int] = {}
         self._evicted: dict[int, int] = {}
         self._keys: dict[int, Key] = {}
-        self._moved: set[int] = set()
+        self._settled: list[int] = []
         self._full: set[Vector] = set()
         self.starts: list[tuple[Job, Task, int]] = []
         self.evictions: list[tuple[Job, Task, Action, Job]] = []
@@ -129,10 +102,11 @@ class PlainCycle:
             if place is not None:
                 self.starts.append((job, job.waits[self._placed.get(number, 0)], place))
                 self._place(number, place)
-                if self._left(number):
-                    entry, line = (self._keys[number], number), tree.leaf(queue)
-                    tree.add(queue, Line([entry])) if line is None else line.push(entry)
-            elif not (everybody or self._any_fits()):
+                if self._left(number) and (line := tree.leaf(queue)) is not None:
+                    line.push(number)
+                elif self._left(number):
+                    tree.add(queue, Waiting(self._settled, self._key, [(self._keys[number], number)]))
+            if not (everybody or self._any_fits()):
                 return True
         return True
 
@@ -145,13 +119,13 @@ class PlainCycle:
             self._full.add(vector)
         return vector not in self._full
 
-    def _tree(self, lines: dict[int, list[Entry]]) -> QueueTree[Line]:
-        tree = QueueTree[Line](self._crowd.tree.parent, self._first)
+    def _tree(self, lines: dict[int, list[Entry]]) -> QueueTree[Waiting]:
+        tree = QueueTree[Waiting](self._crowd.tree.parent, self._first)
         for queue, entries in sorted(lines.items(), key=lambda of: of[1][0]):
-            tree.add(queue, Line(entries))
+            tree.add(queue, Waiting(self._settled, self._key, entries))
         return tree
 
-    def _first(self, a: QueueNode[Line], b: QueueNode[Line]) -> bool:
+    def _first(self, a: QueueNode[Waiting], b: QueueNode[Waiting]) -> bool:
         want_a, want_b = self._jobs[best_of(a).first()].want, self._jobs[best_of(b).first()].want
         return self._order.first(a.queue, b.queue, want_a, want_b, NOTHING, NOTHING)
 
@@ -177,6 +151,7 @@ class PlainCycle:
         job, placed, before = self._jobs[number], self._placed.get(number, 0), self._key(number)
         active = len(job.runs) - self._evicted.get(number, 0) + placed
         now = self._keys[number] = _ranked(before, rank(active, 1))
+        self._settled.append(number)
         if job.waits:
             put_in_line(self._lines, job.queue, number, before, now if self._left(number) else None)
         if job.preemptible:
@@ -203,14 +178,10 @@ class PlainCycle:
         if self._crowd.protects:
             return False
         tree = self._tree(self._lines)
-        self._moved.clear()
         filters = self._policy.release.filters_by_queue
         while (turn := tree.next()) is not None:
             safe_point()
-            queue, number = turn[0], turn[1].first()
-            if queue in self._moved:  # somebody waits there whose rank has changed
-                return False
-            turn[1].pop()
+            queue, number = turn[0], turn[1].pop()
             tree.took(queue)
             job = self._jobs[number]
             left[queue, job.request] -= 1
@@ -225,7 +196,7 @@ class PlainCycle:
                 return True
         return True
 
-    def _hope(self, action: Action, left: Mapping[tuple[int, Request], int], tree: QueueTree[Line] | None) -> bool:
+    def _hope(self, action: Action, left: Mapping[tuple[int, Request], int], tree: QueueTree[Waiting] | None) -> bool:
         """Whether any of those left has a chance. ``tree``: they in their order; None: everybody is left."""
         for (queue, request), count in left.items():
             line = self._lines.get(queue) if tree is None else tree.leaf(queue)
@@ -276,10 +247,7 @@ class PlainCycle:
             return False
         self._evicted[v] = self._evicted.get(v, 0) + 1
         self._place(number, place)
-        key = self._key(v)
         self._rank(v)
-        if self._left(v) and self._key(v) != key:
-            self._moved.add(victim.queue)
         self.evictions.append((victim, task, action, job))
         if victim.request.vector != vector:
             self._full.clear()
