@@ -137,8 +137,7 @@ class Sums:
         self._requests: dict[tuple[tuple[str, Quantity], ...], Request | None] = {}
         self._needs: dict[Portion, Ints] = {}
         self._shared: dict[int, dict[tuple[str, str], _Shared]] = {}
-        self.odd: set[str] = set()
-        self._over: set[int] = set()
+        self.odd, self._over = set[str](), set[int]()
         self._able = bool(order) and len(state.resources) == state.named_by_nodes and not any(
             v[GPU] % WHOLE or max(v) > BOUNDLESS or min(v) < 0 for v in state.capacity
         )  # fmt: skip
@@ -328,24 +327,24 @@ class Sums:
 
     def fits_somewhere(self, vector: Vector) -> bool:
         """Whether some node has room for a pod that takes so much."""
+        return bool(self._with_room(vector).any())
+
+    def _with_room(self, vector: Vector, *, shared: bool = False) -> Flags:
+        """The nodes that take the pod. ``shared``: GPUs are not looked at."""
         fits = self.open.copy()
-        for amount, free in zip(vector, self.free, strict=True):
-            if amount:
+        for r, (amount, free) in enumerate(zip(vector, self.free, strict=True)):
+            if amount and not (shared and r == GPU):
                 fits &= free >= amount
-        return bool(fits.any())
+        return fits
 
     def room(self) -> list[int]:
         """What nodes that take pods have free in all, by resource."""
-        amounts: list[int] = (self.free[: GPU + 1] @ self._ready).tolist()
-        return amounts
+        return list(map(int, self.free[: GPU + 1] @ self._ready))
 
     def best(self, request: Request, *, shares: bool) -> int | None:
         """Where the pod goes. ``shares``: whether anybody has, or asks for, a share of a GPU."""
         vector, portion = request
-        fits = self.open.copy()
-        for r, (amount, free) in enumerate(zip(vector, self.free, strict=True)):
-            if amount and (portion is None or r != GPU):
-                fits &= free >= amount
+        fits = self._with_room(vector, shared=portion is not None)
         need = None if portion is None else self._needs[portion]
         if need is not None:
             fits &= (need <= self._memory) & ((self.free[GPU] >= WHOLE) | (need <= self._room))
@@ -409,8 +408,7 @@ class Crowd:
     def __init__(self, sums: Sums) -> None:
         configuration = sums.state.configuration
         self.sums, self.configuration, self.tree = sums, configuration, configuration.tree
-        self.jobs: dict[int, Job] = {}
-        self.odd: set[str] = set()
+        self.jobs, self.odd = dict[int, Job](), set[str]()
         self.lines, self.victims = dict[int, list[Entry]](), dict[int, list[Entry]]()
         self.kinds: Counter[tuple[int, Request]] = Counter()
         self.protects = any(any(configuration.min_runtimes.lengths(q)) for q in range(len(self.tree)))
