@@ -143,9 +143,9 @@ class QueueStatistics:
 
     def spent(self, done: Areas, lost: Areas, overhead: Areas) -> None:
         """Runs are over: what they made and kept, what was thrown away, what checkpoints took."""
-        _add(self.work_done, done, 1)
-        _add(self.work_lost, lost, 1)
-        _add(self.work_overhead, overhead, 1)
+        for sums, areas in ((self.work_done, done), (self.work_lost, lost), (self.work_overhead, overhead)):
+            if areas:
+                _add(sums, areas, 1)
 
     def evicted(self, life: LiveJob) -> None:
         """A job was evicted."""
@@ -178,6 +178,8 @@ class QueueStatistics:
 
 
 def _add(into: dict[str, int], amounts: Mapping[str, int], times: int) -> None:
+    if not times:
+        return
     for resource, amount in amounts.items():
         into[resource] = into.get(resource, 0) + amount * times
 
@@ -308,7 +310,8 @@ class AllQueueStatistics:
         for queue, changes in self._changes.items():
             for account in self.chain(queue):
                 account.hold(self._now, changes.held, 1)
-                account.want(self._now, changes.wanted, 1)
+                if changes.wanted:
+                    account.want(self._now, changes.wanted, 1)
                 account.spent(changes.done, changes.lost, changes.overhead)
         self._changes = {}
 

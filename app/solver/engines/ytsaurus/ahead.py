@@ -99,11 +99,9 @@ class Heartbeats:
             return None
         for op in own or ():
             self._of(op)
-        heads: Iterable[tuple[Line, Operation]] = self._heads.items()
-        if among is not None:
-            heads = [(line, self._heads[line]) for line in among if line in self._heads]
-        every = len(fits) == len(self._needs)
-        able = [(op, line) for line, op in heads if every or not {*fits}.isdisjoint(line.needs)]
+        every, heads = len(fits) == len(self._needs), self._heads
+        of_them = heads.items() if among is None else [(line, heads[line]) for line in among if line in heads]
+        able = [(op, line) for line, op in of_them if every or not {*fits}.isdisjoint(line.needs)]
         for op, of in self._apart.items():
             line = op.line if of.tasks else None
             if line is not None and (among is None or line in among) and self._task(op, fits, free, own) is not None:
@@ -124,12 +122,11 @@ class Heartbeats:
         if own is None:
             own = self._apart[op] = _Own(op.tasks)
             if (line := op.line) is not None and self._heads.get(line) is op:
-                behind = bisect_right(line.members, op.rank, key=itemgetter(0))
-                after = next((other for _, other in line.members[behind:] if other not in self._apart), None)
-                if after is None:
-                    del self._heads[line]
-                else:
-                    self._heads[line] = after
+                del self._heads[line]
+                for i in range(bisect_right(line.members, op.rank, key=itemgetter(0)), len(line.members)):
+                    if (after := line.members[i][1]) not in self._apart:
+                        self._heads[line] = after
+                        break
         return own
 
     def _task(
@@ -175,8 +172,8 @@ Take = Callable[[Heartbeats, int, list[int]], None]
 
 class Ahead(rounds.Ahead[CompiledState]):
     """See ``rounds.Ahead``. ``names``: of nodes; ``_free``: by resource and node; ``_pool_usage``: the root last;
-    ``_last``: when each node tried preemption; ``_pools``: starvation of each, 0 or 1, and since when it is below its
-    fair share."""
+    ``_last``: when each node tried preemption, ``_longest`` the earliest; ``_pools``: starvation of each, 0 or 1, and
+    since when it is below its fair share."""
 
     @staticmethod
     def of(cluster: CompiledState) -> "Ahead | None":
@@ -224,6 +221,7 @@ class Ahead(rounds.Ahead[CompiledState]):
             zip(cluster.pool_starvation.tolist(), cluster.pool_since.tolist(), strict=True)
         )
         self._last: Ints = cluster.last_preemptive.copy()
+        self._longest = int(self._last.min(initial=0))
         self._stale_nodes: Flags = np.zeros(len(self.names), bool)
         self._stale_pools: set[int] = set()
         self._held: dict[str, Workload] = {w.id: w for w in cluster.state.workloads if counted}
@@ -240,8 +238,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         if not self._is_plain(after):
             return False
         self._held[name] = after
-        self._count(after, 1)
-        return not any((self._free[:, self._node_index[task.node]] < 0).any() for task in after.tasks if task.node)
+        return self._count(after, 1)
 
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
         del follow  # a round that is not plain looks at everything
@@ -265,15 +262,19 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def heard(self, nodes: int, now: int) -> None:
         """Heartbeats of the first ``nodes`` were processed at ``now``: each tried preemption where it might again."""
+        if self._longest != NEVER and now <= self._longest + self._config.settings.backoff:
+            return
         last = self._last[:nodes]
         over = backoffs_over(last, self._config.settings.backoff, now)
         last[over] = now
         self._stale_nodes[:nodes] |= over
+        self._longest = int(self._last.min())
 
     def preempted(self, names: Sequence[str], left: wire.Node) -> None:
         """A round that was asked has left this behind on these nodes, in the state too."""
         last = left.last_preemptive_scheduling_at
         self._last[[self._node_index[name] for name in names]] = NEVER if last is None else micros(last)
+        self._longest = int(self._last.min())
         self._exceeded = self._exceeded or left.overcommit_since is not None
 
     def everybody_starts(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Plain | None:
@@ -393,18 +394,19 @@ class Ahead(rounds.Ahead[CompiledState]):
         """What each heartbeat starts, in the order of nodes. ``among``, ``waiting``: needs of the tasks that wait, and
         how many these are; ``take``: which nodes may preempt, and what does so."""
         needs = [*among]
-        most: list[int] = self._free.max(axis=1).tolist()
-        loud: Flags = np.zeros(len(self.names), bool) if take is None else take[0].copy()
+        loud = np.zeros(len(self.names), bool) if take is None else take[0].copy()
+        most: list[int] | None = None if len(needs) == 1 else self._free.max(axis=1).tolist()
         for need in needs:
-            if all(map(le, need, most)):
+            if most is None or all(map(le, need, most)):
                 loud |= self._fitting(need)
-        if not loud.any():
+        nodes: list[int] = loud.nonzero()[0].tolist()
+        if not nodes:
             return []
         first = lines[0].members[0][1]
         if take is None and len(lines) == len(lines[0].members) == len(first.tasks) == 1 and first.ask is not None:
-            return [(first.ask, first.tasks[0][0], int(loud.argmax()))]
+            return [(first.ask, first.tasks[0][0], nodes[0])]
         beats = Heartbeats(lines, needs, waiting, self._columns.left, self._cluster.total.tolist())
-        for node in np.flatnonzero(loud).tolist():
+        for node in nodes:
             free: list[int] = self._free[:, node].tolist()
             while (started := beats.start(node, free)) is not None:
                 free = list(map(sub, free, started[1]))
@@ -440,14 +442,15 @@ class Ahead(rounds.Ahead[CompiledState]):
             and not any(self._amounts(task) is None for task in workload.tasks)
         )
 
-    def _count(self, workload: Workload, sign: int) -> None:
-        path = self._paths[self._config.tree.index[workload.queue]]
+    def _count(self, workload: Workload, sign: int) -> bool:
+        """Whether its nodes have as much."""
+        path, room = self._paths[self._config.tree.index[workload.queue]], True
         for task in workload.tasks:
             amounts = self._amounts(task)
             if amounts is not None:
                 charge(self._pool_usage, path, amounts.tolist(), sign)
-                if task.node is not None:
-                    self._use(self._node_index[task.node], amounts, sign)
+                room &= self._use(NOWHERE if task.node is None else self._node_index[task.node], amounts, sign)
+        return room
 
     def _use(self, node: int, amounts: Ints, sign: int) -> bool:
         """So much of a node, unless it is NOWHERE, is not free any more, or is again; whether it has as much."""
@@ -487,6 +490,8 @@ def satisfaction(usage: Sequence[float], due: Due) -> float:
     fair, closed = due.fair, due.closed
     if all([f <= EPSILON for f in fair]):  # noqa: C419
         return INFINITE
+    if not any(usage):
+        return 0.0
     if any([u > f + EPSILON for u, f in zip(usage, fair, strict=True)]):  # noqa: C419
         over = [u / f if f > 0 else INFINITE if u > EPSILON else 0.0 for u, f in zip(usage, fair, strict=True)]
         return min(max(over), INFINITE)

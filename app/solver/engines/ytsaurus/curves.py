@@ -363,19 +363,28 @@ class Kind:
 
     def __init__(self, curve: Vertices, scale: float, number: int) -> None:
         self.curve, self.scale, self.number = curve, scale, number
+        self.bends: dict[float, list[float]] | None
         (before, low), *rest = curve
         self.start = [part * number for part in low]
-        self.bends: list[tuple[float, list[float]]] | None = []
+        turns: dict[float, list[float]] = {}
         for place, high in rest:
             length = (place - before) * scale
             rises = [(h - v) * number for h, v in zip(high, low, strict=True)]
             if (steepest := max(rises)) > LEAST_RISE:
                 if length * _GENTLE * number < steepest:
                     self.bends = None
-                    break
+                    return
                 slopes = [rise / length for rise in rises]
-                self.bends += [(before * scale, slopes), (place * scale, list(map(neg, slopes)))]
+                bend(turns, before * scale, slopes)
+                bend(turns, place * scale, list(map(neg, slopes)))
             before, low = place, high
+        self.bends = turns
+
+
+def bend(turns: dict[float, list[float]], place: float, turn: list[float]) -> None:
+    """What is taken rises so much faster from ``place`` on."""
+    before = turns.get(place)
+    turns[place] = turn if before is None else list(map(add, before, turn))
 
 
 kind_of = lru_cache(maxsize=1024)(Kind)
@@ -397,9 +406,8 @@ class Together(NamedTuple):
             if kind.bends is None:
                 return None
             value = list(map(add, value, kind.start))
-            for place, turn in kind.bends:
-                before = turns.get(place)
-                turns[place] = turn if before is None else list(map(add, before, turn))
+            for place, turn in kind.bends.items():
+                bend(turns, place, turn)
         fits, values, last = [0.0], [value], 0.0
         slope = turns.pop(0.0, slope)
         for place in sorted(turns):

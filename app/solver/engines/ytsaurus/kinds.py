@@ -393,10 +393,9 @@ def emptied_by(
 
 def charge(pools: list[list[int]], path: Iterable[int], amounts: Iterable[int], sign: int) -> None:
     """So much more, or less, in each pool of ``path``."""
+    signed = [sign * amount for amount in amounts]
     for pool in path:
-        of = pools[pool]
-        for r, amount in enumerate(amounts):
-            of[r] += sign * amount
+        pools[pool] = list(map(add, pools[pool], signed))
 
 
 class PoolShares:
@@ -421,6 +420,8 @@ class PoolShares:
         self.has_room = all([d <= m - SLACK or d == 0 for d, m in zip(self._demand, self._limits, strict=True)])  # noqa: C419
 
     def _shares(self, steps: Iterable[int]) -> list[float]:
+        if 0.0 not in self._total:
+            return [s / scale / of for s, scale, of in zip(steps, self._scales, self._total, strict=True)]
         return in_plain_shares([step / scale for step, scale in zip(steps, self._scales, strict=True)], self._total)
 
     def is_below(self, fair: list[float], given: float) -> bool:
