@@ -133,7 +133,8 @@ def crowded(draw: st.DrawFn) -> SimulationRequest:
     names = ["f0", "f1"][: draw(st.integers(1, 2))]
     cells = [{"name": flavor, "quota": quota("kueue", draw(st.integers(0, 3)), None)} for flavor in names]
     found: list[Json] = [{"name": "root", "resource_groups": [{"resources": ["cpu", "gpu"], "flavors": cells}]}]
-    found += [{"name": "left", "parent": "root"}, {"name": "right", "parent": "root"}]
+    flat = draw(st.booleans())
+    found += [] if flat else [{"name": "left", "parent": "root"}, {"name": "right", "parent": "root"}]
     for name in "abcd":
         reclaims = draw(st.sampled_from(["Never", "LowerPriority", "Any"]))
         preemption: Json = {
@@ -152,7 +153,8 @@ def crowded(draw: st.DrawFn) -> SimulationRequest:
                 "borrowing_limit": draw(limits),
                 "lending_limit": draw(limits),
             }
-            cells.append({"name": flavor, "quota": {"cpu": cell, "gpu": cell}})
+            other = cell | {"guaranteed": draw(st.sampled_from([cell["guaranteed"], 1, 3]))}
+            cells.append({"name": flavor, "quota": {"cpu": cell, "gpu": other}})
         block = {
             "preemption": preemption,
             "flavor_fungibility": {
@@ -161,7 +163,7 @@ def crowded(draw: st.DrawFn) -> SimulationRequest:
             },
         }
         groups = [{"resources": ["cpu", "gpu"], "flavors": cells}]
-        parent = draw(st.sampled_from(["left", "right", "root", None]))
+        parent = draw(st.sampled_from(["root", "root", None] if flat else ["left", "right", "root", None]))
         found.append({"name": name, "parent": parent, "resource_groups": groups, "kueue": block})
     possible: list[Json] = []
     for i in range(draw(st.integers(4, 24))):

@@ -4,74 +4,26 @@ change; and rounds whose outcome is plain from these, since quota is there, or n
 Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``flavors`` and ``preemption`` have it.
 """
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import le
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from app.solver import kubernetes, rounds
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue.amounts import Amounts
+from app.solver.engines.kueue.candidates import SILENT
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import may_shrink
 from app.solver.engines.kueue.flavors import borrowing_level, may_preempt_while_borrowing, refusals, requests
+from app.solver.engines.kueue.knobs import Run
 from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, preferred, stops_search
-from app.solver.engines.kueue.overlay import Usage
-from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, instant, leaving
+from app.solver.engines.kueue.overlay import Overlay, Usage
+from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, Running, instant, leaving
 from app.solver.kubernetes import PODS
 from app.solver.model.kueue import FlavorFungibility
 from app.solver.model.state import Ask, Workload
 
-_Column = NDArray[np.int64]
-_NOWHERE = -1
 _MOST_WISHES = 4096
-
-
-class _Running:
-    """What runs. ``queues``: node of its queue; ``shapes``: index of what it uses; ``_was``: where it stood when the
-    columns were last taken, -1 where it is another since. Where somebody leaves, the last one takes the place."""
-
-    def __init__(self, loaded: CompiledState) -> None:
-        self.workloads = list(loaded.workloads)
-        self.places = {workload.id: i for i, workload in enumerate(self.workloads)}
-        self.queues = array("q", loaded.queue.tolist())
-        self.shapes = array("q", loaded.shape.tolist())
-        self._priorities = array("q", loaded.priority.tolist())
-        self._was = array("q", range(len(self.workloads)))
-
-    def add(self, workload: Workload, node: int, shape: int) -> None:
-        """It runs from now on."""
-        self.places[workload.id] = len(self.workloads)
-        self.workloads.append(workload)
-        self.queues.append(node)
-        self.shapes.append(shape)
-        self._priorities.append(workload.priority)
-        self._was.append(_NOWHERE)
-
-    def replace(self, i: int, workload: Workload) -> None:
-        """The one at ``i`` is another, and counts for as much."""
-        self.workloads[i] = workload
-        self._was[i] = _NOWHERE
-
-    def remove(self, i: int) -> None:
-        """The one at ``i`` runs no longer."""
-        del self.places[self.workloads[i].id]
-        last = self.workloads.pop()
-        if i < len(self.workloads):
-            self.workloads[i], self.places[last.id] = last, i
-        for column in (self.queues, self.shapes, self._priorities, self._was):
-            of_last = column.pop()
-            if i < len(column):
-                column[i] = of_last
-
-    def columns(self) -> tuple[_Column, _Column, _Column, _Column]:
-        """Queues, priorities, shapes and where each stood when they were last taken, as of now."""
-        columns = np.array(self.queues), np.array(self._priorities), np.array(self.shapes), np.array(self._was)
-        self._was = array("q", range(len(self.workloads)))
-        return columns
 
 
 class Ahead(rounds.Ahead[CompiledState]):
@@ -80,7 +32,9 @@ class Ahead(rounds.Ahead[CompiledState]):
     brings costs of its own. ``_last``: the last state made, or the one it began with. ``_use``: by node, by priority,
     what runs there uses of each flavor-resource; under ``_COUNT`` how many there are. ``_leaving``, ``_protected``: the
     ids of those that are evicted, or not preemptible. ``_vain``: by queue and what is asked for, priority and amounts
-    of asks that nobody's going could help.
+    of asks that nobody's going could help; ``_searched``: by queue, what is asked for and what of it is not there,
+    priority and amounts of searches in vain since anything moved; ``_trial``: where these were made. ``now``: of the
+    cycle; ``searches``: whether these are worth their while.
     """
 
     def __init__(self, loaded: CompiledState) -> None:
@@ -89,12 +43,17 @@ class Ahead(rounds.Ahead[CompiledState]):
         self.usage = Usage.of(loaded)
         self._last = loaded
         self._shapes = loaded.shapes.copy(loaded.shapes.nodes)
-        self._running = _Running(loaded)
+        self._running = Running(loaded)
         self._use: list[dict[int, dict[int, int]]] = [{} for _ in loaded.configuration.tree.names]
         self._lowest = [NO_PRIORITY] * len(self._use)
         self._vain: dict[tuple[int, tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
         self._wishes: dict[tuple[str, bytes], Wish | None] = {}
         self._leaving, self._protected = dict[str, None](), dict[str, None]()
+        self.now, self.searches = 0, False
+        self._made: CompiledState | None = None
+        self._trial: tuple[Run, Overlay] | None = None
+        self._searched: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
+        self._tried: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
         self._costly = self._drained = 0
         for i, workload in enumerate(loaded.workloads):
             self._count(workload, int(loaded.queue[i]), loaded.amounts(i))
@@ -106,6 +65,10 @@ class Ahead(rounds.Ahead[CompiledState]):
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it uses what no quota covers: nothing that is asked
         from then on is right."""
+        if self._made is not None or self._tried:
+            self._made = self._trial = None
+            self._searched.clear()
+            self._tried.clear()
         place = self._running.places.get(name)
         if place is not None:
             before = self._running.workloads[place]
@@ -166,8 +129,10 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._costly += sign * bool(workload.disruption_cost_milestones)
 
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
-        """The state of now, for one cycle."""
+        """The state of now, until anything moves."""
         del follow
+        if self._made is not None:
+            return self._made
         places, workloads = self._running.places, list(self._running.workloads)
         queue, priority, shape, was = self._running.columns()
         state = CompiledState(
@@ -181,7 +146,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         state.settled_as(self._last)
         if (before := self._last.places) is not None:
             state.places = before.moved(was, workloads, priority)
-        self._last = state
+        self._last = self._made = state
         return state
 
     def wish(self, shape: bytes | None, ask: Ask) -> "Wish | None":
@@ -198,6 +163,8 @@ class Ahead(rounds.Ahead[CompiledState]):
     def in_vain(self, queue: int, ask: Ask, wish: "Wish") -> bool:
         """Whether an ask of the queue was in vain that wanted the same or less, and counts for as much or more."""
         priority = ask.priority or 0
+        if priority <= self._tried.get((queue, wish.frs, wish.amounts), _NEVER):
+            return True
         for higher, amounts in self._vain.get((queue, wish.frs), ()):
             if priority <= higher and all(map(le, amounts, wish.amounts)):
                 return True
@@ -231,6 +198,46 @@ class Ahead(rounds.Ahead[CompiledState]):
                 short -= self._within_reach(policy.reclaim_within_cohort, other, fr, priority)
         return short <= 0
 
+    def finds_nobody(self, ask: Ask, queue: int, request: Amounts, contested: tuple[int, ...]) -> bool:
+        """Whether a search for victims for ``request`` is known to be in vain (see ``get_targets``). Where each queue
+        stands for itself, so is one for as much or more and as high a priority or a lower one: of each queue that takes
+        no more than this one took."""
+        if not self.searches:
+            return False
+        amounts, priority = tuple([amount for _, amount in request]), ask.priority or 0
+        known = self._searched.setdefault((queue, tuple([fr for fr, _ in request]), contested), [])
+        if any(priority <= highest and all(map(le, least, amounts)) for highest, least in known):
+            return True
+        if self._trial is None:
+            state = self.state(lambda: self._last)
+            self._trial = Run(state, self.now), Overlay(state, self.now)
+        run, overlay = self._trial
+        preemptor, search = run.begin(overlay, ask)
+        if search(overlay, preemptor._replace(request=request), contested, SILENT):
+            return False
+        if not self._leaving and self.stands_alone(queue):
+            known.append((priority, amounts))
+        return True
+
+    def note_tried(self, queue: int, ask: Ask, wish: "Wish") -> None:
+        """It has to wait, for want of victims: so has whoever wants the same, until anything moves."""
+        single = all(len(offers) == 1 for offers in wish.groups) and ask.preemption_policy != "Never"
+        if single and self.searches and not self._leaving and self.stands_alone(queue):
+            self._tried[queue, wish.frs, wish.amounts] = ask.priority or 0
+
+    def stands_alone(self, queue: int) -> bool:
+        """Whether searches look at each queue of its cohort by itself, at those of the lowest priority first, and who
+        may go follows from the priority that asks."""
+        configuration = self.configuration
+        policy, root = configuration.policy[queue], configuration.tree.parent[queue]
+        if configuration.fair_sharing or policy.borrow_within_cohort:
+            return False
+        if "LowerOrNewerEqualPriority" in (policy.within_cluster_queue, policy.reclaim_within_cohort):
+            return False
+        return root == ROOTLESS or (
+            configuration.tree.parent[root] == ROOTLESS and not configuration.child_cohorts[root]
+        )
+
     def _within_reach(self, policy: str, node: int, fr: int, priority: int) -> int:
         """What those use of ``fr`` whom ``policy`` lets an ask touch, and more at most."""
         if policy == "Never":
@@ -239,7 +246,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         return sum([use.get(fr, 0) for of, use in self._use[node].items() if of <= highest])
 
 
-_COUNT = -1
+_COUNT, _NEVER = -1, -(2**62)
 
 
 def _uses_alike(before: Workload, after: Workload) -> bool:
@@ -311,72 +318,80 @@ def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
     rules, mode, level = configuration.policy[queue].fungibility, Mode.FIT, 0
     flavors: dict[str, str] = {}
     request: list[tuple[int, int]] = []
-    unfinished = False
-    vain = len(wish.groups) == 1 and ask.preemption_policy != "Never"
+    contested: tuple[int, ...] = ()
+    unfinished = in_vain = False
+    helpless = len(wish.groups) == 1 and ask.preemption_policy != "Never"
     for offers in wish.groups:
-        best, chosen, reaches, stopped = WORST, None, 0, -1
+        best, chosen, stopped = _NOTHING, None, -1
         for offer in offers:
             offered = _offered(ahead, ask, queue, offer, rules)
-            if offered is None:
+            worst = offered[0]
+            if worst.fit is Fit.PREEMPT and (len(offers) > 1 or offer.place >= 0):
                 return None
-            worst, highest, helpless = offered
-            vain = vain and helpless
+            helpless = helpless and offered[3]
             stops = stops_search(worst, rules)
-            if stops or preferred(worst, best, rules):
-                best, chosen, reaches = worst, offer, highest
+            if stops or preferred(worst, best[0], rules):
+                best, chosen = offered, offer
             if stops:
                 stopped = offer.place
                 break
         if chosen is None:
             return Verdict(ask, queue, Mode.NO_FIT, 0, {}, (), unfinished=False)
+        worst, reaches, lacks, _, hopeless = best
         level, unfinished = max(level, reaches), unfinished or stopped >= 0
-        if best.fit is not Fit.FIT:
-            mode = Mode.PREEMPT
+        if worst.fit is not Fit.FIT:
+            mode, contested, in_vain = Mode.PREEMPT, contested + lacks, in_vain or hopeless
         for resource, _, fr, amount in chosen.cells:
             flavors[resource] = chosen.flavor
             request.append((fr, amount))
-    if vain:
+    if helpless:
         ahead.note_vain(queue, ask, wish)
-    return Verdict(ask, queue, mode, level, flavors, tuple(sorted(request)), unfinished)
+    amounts = tuple(sorted(request))
+    if mode is Mode.PREEMPT and not in_vain and not ahead.finds_nobody(ask, queue, amounts, tuple(sorted(contested))):
+        return None
+    return Verdict(ask, queue, mode, level, flavors, amounts, unfinished)
 
 
-def _offered(
-    ahead: Ahead, ask: Ask, queue: int, offer: _Offer, rules: FlavorFungibility
-) -> tuple[Suit, int, bool] | None:
-    """The worst of what is asked for, up to what can't be had at all; the highest level; whether nobody's going could
-    help with any of it. None: somebody's could."""
-    worst, highest, helpless = BEST, 0, True
+_Offered = tuple[Suit, int, tuple[int, ...], bool, bool]
+"""How an offer could be had: the worst of what is asked for, up to what can't be had at all; the highest level; what of
+it is not there; whether nobody's going could help with any of it, and whether with some of it."""
+_NOTHING: _Offered = WORST, 0, (), False, False
+
+
+def _offered(ahead: Ahead, ask: Ask, queue: int, offer: _Offer, rules: FlavorFungibility) -> _Offered:
+    worst, highest, lacks, helpless, in_vain = BEST, 0, (), True, ask.preemption_policy == "Never"
     for _, cell, fr, amount in offer.cells:
-        suit = _suit(ahead, ask, queue, cell, fr, amount)
-        if suit is None:
-            return None
-        helpless = helpless and suit.fit is Fit.NO_CANDIDATES
+        suit, hopeless = _suit(ahead, ask, queue, cell, fr, amount)
+        if suit.fit is not Fit.FIT:
+            lacks = *lacks, fr
+        helpless, in_vain = helpless and hopeless, in_vain or hopeless
         if suit is not worst and preferred(worst, suit, rules):
             worst = suit
         highest = max(highest, suit.level)
         if suit.fit is Fit.NO_FIT:
             break
-    return worst, highest, helpless
+    return worst, highest, lacks, helpless, in_vain
 
 
-def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int) -> Suit | None:
-    """See ``Assigner``. None: somebody's going could make room."""
+def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int) -> tuple[Suit, bool]:
+    """See ``Assigner``; where somebody's going helps, by whatever rule they go. With whether nobody's could, whatever
+    else is asked for."""
     usage = ahead.usage
     quotas = usage.quotas
     if amount > quotas.potential[cell]:
-        return WORST
+        return WORST, False
     fits = amount <= max(0, usage.available_cell(cell))
     if fits and usage.used[cell] + amount <= quotas.nominal[cell]:
-        return BEST
+        return BEST, False
     height, below_root = borrowing_level(ahead.configuration, usage, queue, fr, amount)
     if fits:
-        return Suit(Fit.FIT, height)
+        return Suit(Fit.FIT, height), False
     if amount <= quotas.nominal[cell] or below_root or may_preempt_while_borrowing(ahead.configuration, queue):
-        preempts = ask.preemption_policy != "Never"
-        if preempts and ahead.could_free(queue, fr, amount, ask.priority or 0):
-            return None
-        return Suit(Fit.NO_CANDIDATES, height)
-    return Suit(Fit.NO_FIT, height)
+        if ask.preemption_policy == "Never" or not ahead.could_free(queue, fr, amount, ask.priority or 0):
+            return Suit(Fit.NO_CANDIDATES, height), True
+        in_vain = ahead.finds_nobody(ask, queue, ((fr, amount),), (fr,))
+        return Suit(Fit.NO_CANDIDATES if in_vain else Fit.PREEMPT, height), False
+    return Suit(Fit.NO_FIT, height), False
 
 
 class PlainCycle(NamedTuple):
@@ -408,6 +423,8 @@ def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
             unfinished = unfinished or head.unfinished
             continue
         waiting.append(ask)
+        if head is not None and head.mode is Mode.PREEMPT:
+            ahead.note_tried(queue, ask, wish)
         if head is None or head.mode is Mode.PREEMPT:
             reserving = reserving or configuration.policy[queue].reclaim_within_cohort != "Any"
     if fitting and reserving:

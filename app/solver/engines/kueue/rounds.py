@@ -210,7 +210,8 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     """See the module. ``_wakes``: when time matters, by job that waits or runs; ``_running``: queue, priority and start
     of what runs where priorities fall with time; ``_known``: whether that is all; ``_drains``: whether queues are
     drained that no round has seen yet; ``_moved``: whether nodes are others than at the last round; ``_workloads``:
-    what ran then; ``_next``: what the cycle that ``foreseen`` is asked for now comes to, where ``idle`` found out."""
+    what ran then, ``_in_vain``: whether it led to nothing; ``_next``: what the cycle that ``foreseen`` is asked for now
+    comes to, where ``idle`` found out."""
 
     unit: ClassVar[Unit] = "job"
 
@@ -225,6 +226,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._moved = False
         self._workloads: Sequence[Workload] = ()
         self._next: _Plain | None = None
+        self._in_vain = False
         self._knobs = _knobs(configured)
 
     def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
@@ -281,12 +283,9 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         if not self._known:
             self._known = True
             self._running.clear()
-            if self._configuration.penalises:
-                for workload in state.workloads:
-                    if workload.started_at is not None and not workload.evicted:
-                        self._runs(
-                            workload.id, workload.queue, workload.priority or 0, micros(workload.started_at), now
-                        )
+            for workload in state.workloads if self._configuration.penalises else ():
+                if workload.started_at is not None and not workload.evicted:
+                    self._runs(workload.id, workload.queue, workload.priority or 0, micros(workload.started_at), now)
         lost, usages = self._on_lost_nodes(loaded, state), self._queues.usages
         if usages is None:
             return Turn(workloads=lost) if lost else None
@@ -305,7 +304,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def idle(self, ahead: AnyAhead[CompiledState], now: int) -> Iterator[Hashable]:
         """Cycles in which all heads step aside: others of their queues are tried next."""
         for _ in range(_MOST_IDLE):
-            self._next = of, plain = self._plain(ahead)
+            self._next = of, plain = self._plain(ahead, now)
             if not of or plain is None or plain.fitting:
                 return
             self._next = None
@@ -315,17 +314,18 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
                 return
 
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
-        (heads, plain), self._next = self._next or self._plain(ahead), None
+        (heads, plain), self._next = self._next or self._plain(ahead, now), None
         if plain is None or not isinstance(ahead, Ahead):
             return None
         return Outcome(
             lambda: ([ask.id for ask, _ in heads], order(ahead, heads)), lambda _: self._carried_out(plain, now)
         )
 
-    def _plain(self, ahead: AnyAhead[CompiledState]) -> _Plain:
+    def _plain(self, ahead: AnyAhead[CompiledState], now: int) -> _Plain:
         heads: list[tuple[Ask, Wish]] = []
         if self._drains or self._knobs or not isinstance(ahead, Ahead) or not ahead.plain:
             return heads, None
+        ahead.now, ahead.searches = now, self._in_vain
         for ask in self._queues.first():
             wish = None if self._queues.scanned(ask) else ahead.wish(self._queues.shape(ask), ask)
             if wish is None:
@@ -395,7 +395,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             turn.more |= self._queues.requeued(
                 ask, scan, pending=_pending(decision), inadmissible=_inadmissible(decision)
             )
-        self._queues.due = turn.more
+        self._queues.due, self._in_vain = turn.more, not (turn.evicted or turn.started)
         return turn
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:

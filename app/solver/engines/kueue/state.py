@@ -1,8 +1,10 @@
-"""A State compiled against a Kueue configuration: columns and order of workloads, usage of every queue and cohort.
+"""A State compiled against a Kueue configuration: columns and order of workloads, usage of every queue and cohort; and
+columns that follow change by change.
 
 The order is that of candidates.
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -100,6 +102,7 @@ NO_PRIORITY = 2**62
 FEW = 64
 """So many are faster in plain Python than in NumPy, which takes microseconds a call whatever the size."""
 _SMALL_TREE = 2**15
+_ANOTHER = -1
 _EXACT = 2**53
 """Sums below this are exact in doubles."""
 _MOST_CELLS = 2**20
@@ -243,6 +246,50 @@ class CompiledState:
         """The last tie-break: the UID, then the id, so that the order of the request never decides."""
         of = self.workloads[workload]
         return (of.uid or "", of.id)
+
+
+class Running:
+    """What runs. ``queues``: node of its queue; ``shapes``: index of what it uses; ``_was``: where it stood when the
+    columns were last taken, -1 where it is another since. Where somebody leaves, the last one takes the place."""
+
+    def __init__(self, loaded: CompiledState) -> None:
+        self.workloads = list(loaded.workloads)
+        self.places = {workload.id: i for i, workload in enumerate(self.workloads)}
+        self.queues = array("q", loaded.queue.tolist())
+        self.shapes = array("q", loaded.shape.tolist())
+        self._priorities = array("q", loaded.priority.tolist())
+        self._was = array("q", range(len(self.workloads)))
+
+    def add(self, workload: Workload, node: int, shape: int) -> None:
+        """It runs from now on."""
+        self.places[workload.id] = len(self.workloads)
+        self.workloads.append(workload)
+        self.queues.append(node)
+        self.shapes.append(shape)
+        self._priorities.append(workload.priority)
+        self._was.append(_ANOTHER)
+
+    def replace(self, i: int, workload: Workload) -> None:
+        """The one at ``i`` is another, and counts for as much."""
+        self.workloads[i] = workload
+        self._was[i] = _ANOTHER
+
+    def remove(self, i: int) -> None:
+        """The one at ``i`` runs no longer."""
+        del self.places[self.workloads[i].id]
+        last = self.workloads.pop()
+        if i < len(self.workloads):
+            self.workloads[i], self.places[last.id] = last, i
+        for column in (self.queues, self.shapes, self._priorities, self._was):
+            of_last = column.pop()
+            if i < len(column):
+                column[i] = of_last
+
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Queues, priorities, shapes and where each stood when they were last taken, as of now."""
+        columns = np.array(self.queues), np.array(self._priorities), np.array(self.shapes), np.array(self._was)
+        self._was = array("q", range(len(self.workloads)))
+        return columns
 
 
 def compile_state(configuration: CompiledConfiguration, state: State) -> CompiledState:
