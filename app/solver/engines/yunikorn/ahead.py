@@ -43,8 +43,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self.running = {workload.id: workload for workload in loaded.workloads}
         self._state = self._tasks = loaded
         self._before = dict[str, Workload | None]()
-        self._reservations = loaded.reservations
-        self._asked = loaded.asked
+        self._reservations, self._asked = loaded.reservations, loaded.asked
         self._steps: dict[ShapeKey, tuple[Amounts, int]] = {}
 
     def moved(self, name: str, after: Workload | None) -> bool:
@@ -457,9 +456,10 @@ class _Looks:
             left = ATTEMPTS - self._attempts[queue]
             if left and (looking := line.may_look(self.since, turn, left)):
                 lines.append(line)
-                queues[queue] = sorted(queues[queue] + looking) if queue in queues else looking
+                queues.setdefault(queue, []).extend(looking)
         self.since = turn or ()
         for queue, looking in queues.items():
+            looking.sort()
             del looking[ATTEMPTS - self._attempts[queue] :]
             self._attempts[queue] += len(looking)
         if len(lines) == len(queues) and not self._holders and all(map(self._has_no_claim, lines)):
