@@ -185,14 +185,14 @@ def _crowded(seed: int) -> SimulationRequest:
             queue.pop("kai", None)
     leaves = sorted({queue["name"] for queue in queues} - {queue.get("parent") for queue in queues})
     sizes = random.choice([[(1, 1)], [(1, 0)], [(1, 1), (1, 0)], [(1, 1), (2, 2)], [(1, 0), (2, 0), (1, 2)]])
-    odd = random.choice([0, 0, 0.05])
+    odd, fixed = random.choice([0, 0, 0.05]), random.choice([0, 0, 0.2])
     jobs, now = list[Json](), 0
     for i in range(random.randint(8, 40)):
         now += random.choice([0, 0, 1, 5, 20])
         (cpu, gpu), count = random.choice(sizes), random.choice([1, 1, 2, 5])
         task: Json = {"name": "t", "count": count, "requests": {"cpu": cpu, "gpu": gpu}}
         ask: Json = {"id": f"j{i}", "queue": random.choice(leaves), "priority": random.randint(0, 3), "tasks": [task]}
-        ask |= {"preemptible": random.random() >= odd}
+        ask |= {"preemptible": random.random() >= fixed}
         ask |= {"min_available": count} if random.random() < odd else {}
         job: Json = {"ask": ask, "submitted_at": now, "duration": random.choice([3, 10, 40, 100])}
         jobs.append(job | ({"checkpoint": {"every": 10}} if random.random() < 0.5 else {}))

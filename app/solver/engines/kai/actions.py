@@ -16,7 +16,7 @@ from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import ByLeaf, QueueOrder, those
 from app.solver.engines.kai.search import Search
-from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail, down_for_gone
+from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail, down_for_gone, forgotten
 from app.solver.engines.kai.state import CompiledState
 from app.solver.engines.kai.validators import (
     Fairness,
@@ -154,15 +154,16 @@ class Cycle:
         whether an attempt is sure to fail as all stands between two statements, which leaves no trace."""
         overlay, trail = self.overlay, self.tools.trail
         waiting = self.waiting(preemptible_only=preemptible_only)
-        left = self.left(waiting)
-        if not (left or overlay.pending_jobs()) or self.over(left, hopeless):
-            return
-        failed: dict[int, Failed] = {}
-        order = self.pending(waiting)
+        left, failed = self.left(waiting), dict[int, Failed]()
         use_signatures = overlay.state.configuration.policy.use_scheduling_signatures
 
         def like(job: int) -> Failed:
             return failed.setdefault(overlay.jobs.queue[job] if by_queue else -1, Failed(self.signatures))
+
+        over = partial(self._ends, left, gate)
+        if not (left or overlay.pending_jobs()) or over(hopeless):
+            return
+        order = self.pending(waiting)
 
         while (job := order.pop()) is not None:
             safe_point()
@@ -178,12 +179,22 @@ class Cycle:
             elif attempt(job):
                 trail.found(overlay)
                 overlay.commit(action, job)
-                if self.over(left, hopeless):
+                if over(hopeless):
                     return
             else:
                 like(job).add(job)
-                if use_signatures and self.over(left, lambda job: hopeless(job) or not like(job).easier(job)):
+                if use_signatures and over(lambda job: hopeless(job) or not like(job).easier(job)):
                     return
+
+    def _ends(self, left: Left, gate: Callable[[int], bool] | None, hopeless: Callable[[int], bool]) -> bool:
+        """See ``over``. Who may lose pods later in the cycle has been asked for its constraints by then."""
+        if not self.over(left, hopeless):
+            return False
+        if self.overlay.state.configuration.policy.use_scheduling_signatures:
+            for job in left.running(self.overlay.active):
+                if self.overlay.ready(job) and (gate is None or gate(job)):
+                    self.signatures.of(job)
+        return True
 
     def over(self, left: Left, hopeless: Callable[[int], bool]) -> bool:
         """Whether nothing comes of the jobs that are left, and nobody is told whose turn it would be, or why. Of those
@@ -333,19 +344,7 @@ def _solve(
         return False
     if cycle.overlay.state.configuration.policy.release.one_prefix:
         return Solver(cycle.tools, job, victims, validators, foregone, stay=stay).solve()
-    return Search(cycle.tools, job, victims, validators, cap, stay=stay).solve() and not _forgotten(cycle, job)
-
-
-def _forgotten(cycle: Cycle, job: int) -> bool:
-    """Released 0.17 takes a solved gang for unsolved while some pod set lacks pods, be it one that the gang can do
-    without; and then it neither carries the solution out nor gives it back."""
-    overlay = cycle.overlay
-    gang = overlay.jobs.gang[job]
-    if gang is None or overlay.exact or gang.every_set_satisfied(overlay.used_pods(job)):
-        return False
-    overlay.forget()
-    cycle.tools.trail.note("statement-forgotten", "it was solved, and the released scheduler takes it for unsolved")
-    return True
+    return Search(cycle.tools, job, victims, validators, cap, stay=stay).solve() and not forgotten(cycle.tools, job)
 
 
 def stale_gang_eviction(cycle: Cycle) -> None:

@@ -7,7 +7,6 @@ rules these are; what is free is idle, for nothing is on its way out.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import chain
 from operator import add
 from typing import NamedTuple
 
@@ -385,6 +384,9 @@ def _is_of(ask: Ask, running: Workload) -> bool:
     return running.sub_groups is None and mine == (running.queue, running.preemptible, running.min_available or 1)
 
 
+Kind = tuple[int, Request, bool]  # queue, what each pod wants, whether it can be preempted
+
+
 class Job(NamedTuple):
     """One whose pods are alike and each placed by itself. ``waits`` and ``runs``: they, in task order; ``want``: what
     each asks for of what queues count; ``started``: 0 where it does not run, or nobody knows since when."""
@@ -402,15 +404,15 @@ class Job(NamedTuple):
 
 class Crowd:
     """Jobs whose pods are alike, followed as each comes, changes and goes. ``odd``: others; ``lines``: those that wait,
-    by queue, the best first; ``victims``: those that run and can be preempted, likewise; ``kinds``: how many wait, by
-    queue and what each pod wants; ``protects``: whether anything has a minimum runtime. Numbers stay."""
+    by queue, the best first; ``victims``: those that run and can be preempted, likewise; ``kinds``: how many of each
+    wait; ``protects``: whether anything has a minimum runtime. Numbers stay."""
 
     def __init__(self, sums: Sums) -> None:
-        configuration = sums.state.configuration
-        self.sums, self.configuration, self.tree = sums, configuration, configuration.tree
+        self.sums, self.configuration = sums, (configuration := sums.state.configuration)
+        self.tree = configuration.tree
         self.jobs, self.odd = dict[int, Job](), set[str]()
         self.lines, self.victims = dict[int, list[Entry]](), dict[int, list[Entry]]()
-        self.kinds: Counter[tuple[int, Request]] = Counter()
+        self.kinds = Counter[Kind]()
         self.protects = any(any(configuration.min_runtimes.lengths(q)) for q in range(len(self.tree)))
         self._numbers, self._latest = dict[str, int](), 0
         self._wants = [[0] * len(self.tree) for _ in range(GPU + 1)]
@@ -441,7 +443,7 @@ class Crowd:
     def _count(self, job: Job | None, sign: int) -> None:
         if job is None or not job.waits:
             return
-        kind, pods = (job.queue, job.request), sign * len(job.waits)
+        kind, pods = (job.queue, job.request, job.preemptible), sign * len(job.waits)
         self.kinds[kind] += sign
         if not self.kinds[kind]:
             del self.kinds[kind]
@@ -454,13 +456,12 @@ class Crowd:
         owner, sums = running or ask, self.sums
         waits = [] if ask is None else sorted(ask.tasks, key=task_key)
         runs = [] if running is None else sorted(running.tasks, key=task_key)
-        known = set[int]() if before is None else set(map(id, chain(before.waits, before.runs)))
+        known = set[int]() if before is None else set(map(id, (*before.waits, *before.runs)))
         new = [task for task in waits if id(task) not in known]
         if owner is None or not all(job is None or self._is_simple(job) for job in (ask, running)):
             return None
-        if ask is not None and not sums.plain(replace(ask, tasks=new or waits[:1])):
-            return None
-        if running is not None and (running.id in sums.odd or (ask is not None and not _is_of(ask, running))):
+        sound = running is None or (running.id not in sums.odd and (ask is None or _is_of(ask, running)))
+        if not sound or (ask is not None and not sums.plain(replace(ask, tasks=new or waits[:1]))):
             return None
         requests = {sums.request(task) for task in (*new, *runs) if id(task) not in known}
         first, *others = requests | {before.request} if before is not None else requests
@@ -477,7 +478,6 @@ class Crowd:
         return bool(
             job.tasks and job.min_available in (None, 1) and job.uid is None and job.sub_groups is None
             and job.preemption_delay is None and queue is not None and self.tree.is_leaf(queue)
-            and (job.preemptible is not False or isinstance(job, Workload))
         )  # fmt: skip
 
     def order(self) -> Comparison:

@@ -433,3 +433,9 @@ class Left:
                 yield jobs[place]
         yield from touched - gone
         yield from self._back
+
+    def running(self, active: Sequence[int]) -> Iterator[int]:
+        """Those left of which something runs (``active``): alike are those of which as much does."""
+        for jobs in self._kinds:
+            if active[jobs[0]]:
+                yield from (job for job in jobs if job not in self._gone)

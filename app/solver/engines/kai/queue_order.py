@@ -262,8 +262,7 @@ _Standing = tuple[bool, bool, int, bool, float, float]
 
 
 class Comparison:
-    """Comparisons of queues on what they hold: ``allocated`` and ``fixed`` by resource and queue, which may change.
-    ``division``: the cluster divided between them, once somebody asks for it."""
+    """Comparisons of queues on what they hold: ``allocated`` and ``fixed``, by resource. ``division``: their shares."""
 
     def __init__(
         self, configuration: CompiledConfiguration, paths: list[list[int]], allocated: list[list[int]],
@@ -361,6 +360,15 @@ class Comparison:
                     return OverBound("over-limit", q, r, limit[r], held[r], want[r])
         return None
 
+    def over_deserved(self, leaf: int, want: Share) -> OverBound | None:
+        """The same of deserved quotas, for what can't be preempted."""
+        for q in self.paths[leaf]:
+            deserved, held = self.deserved[q], self.held_fixed(q)
+            for r in _RESOURCES:
+                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
+                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
+        return None
+
     def _over_utilised(self, q: int) -> bool:
         fair, (cpu, memory, gpu) = self.fair[q], self.allocated
         return fair[2] < gpu[q] and fair[0] < cpu[q] and fair[1] < memory[q]
@@ -409,14 +417,7 @@ class QueueOrder(Comparison):
 
     def over_quota(self, job: int, want: Share) -> OverBound | None:
         """The deserved quota that a non-preemptible job would pass."""
-        if self._jobs.preemptible[job]:
-            return None
-        for q in self.paths[self._jobs.queue[job]]:
-            deserved, held = self.deserved[q], self.held_fixed(q)
-            for r in _RESOURCES:
-                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
-                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
-        return None
+        return None if self._jobs.preemptible[job] else self.over_deserved(self._jobs.queue[job], want)
 
 
 def plus(a: Share, b: Share) -> Share:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from app.solver import rounds
-from app.solver.engines.kai.ahead import Ahead, Crowd, Job, Request, Sums
+from app.solver.engines.kai.ahead import Ahead, Crowd, Job, Kind, Request, Sums
 from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
 from app.solver.engines.kai.job_order import Victims, best_of, worse
 from app.solver.engines.kai.jobs import CPU, GPU, MEMORY, Share, Vector, rank
@@ -72,10 +72,11 @@ class PlainCycle:
 
     def _undone(self, play: Callable[[], bool]) -> bool:
         sums = self._sums
-        free, allocated = sums.free.copy(), [column.copy() for column in sums.allocated]
+        free, columns = sums.free.copy(), (*sums.allocated, *sums.fixed)
+        held = [column.copy() for column in columns]
         plain = play()
         sums.free[:] = free
-        for column, before in zip(sums.allocated, allocated, strict=True):
+        for column, before in zip(columns, held, strict=True):
             column[:] = before
         return plain
 
@@ -97,8 +98,7 @@ class PlainCycle:
             tree.took(queue)
             self.turns.setdefault(number)
             job = self._jobs[number]
-            over = self._order.over_limit(queue, job.want) is not None
-            place = None if over else self._sums.best(job.request, shares=False)
+            place = None if self._is_over(job) else self._sums.best(job.request, shares=False)
             if place is not None:
                 self.starts.append((job, job.waits[self._placed.get(number, 0)], place))
                 self._place(number, place)
@@ -110,8 +110,14 @@ class PlainCycle:
                 return True
         return True
 
+    def _is_over(self, job: Job) -> bool:
+        """Whether one more pod of it would pass a bound."""
+        order, (queue, want) = self._order, (job.queue, job.want)
+        over = None if job.preemptible else order.over_deserved(queue, want)
+        return over is not None or order.over_limit(queue, want) is not None
+
     def _any_fits(self) -> bool:
-        return any(map(self._fits, {request.vector for (_, request), count in self._kinds.items() if count}))
+        return any(map(self._fits, {request.vector for (_, request, _), count in self._kinds.items() if count}))
 
     def _fits(self, vector: Vector) -> bool:
         """Whether some node has room for it; who found none finds none until somebody goes."""
@@ -138,13 +144,15 @@ class PlainCycle:
         self._sums.free[:, place] -= job.request.vector
         self._hold(job, 1)
         self._placed[number] = self._placed.get(number, 0) + 1
-        self._kinds[job.queue, job.request] -= not self._left(number)
+        self._kinds[job.queue, job.request, job.preemptible] -= not self._left(number)
         self._rank(number)
 
     def _hold(self, job: Job, sign: int) -> None:
-        for q in self._sums.paths[job.queue]:
-            for column, amount in zip(self._sums.allocated, job.want, strict=True):
-                column[q] += sign * amount
+        sums = self._sums
+        for q in sums.paths[job.queue]:
+            for table in (sums.allocated,) if job.preemptible else (sums.allocated, sums.fixed):
+                for column, amount in zip(table, job.want, strict=True):
+                    column[q] += sign * amount
 
     def _rank(self, number: int) -> None:
         """The job has been placed or evicted. Exact books take from nobody whom the cycle has placed."""
@@ -162,33 +170,33 @@ class PlainCycle:
         return self._keys.get(number) or self._jobs[number].key
 
     def _nobody_moves(self) -> bool:
-        """Whether consolidation does nothing, as each that waits wants more than is free in all."""
+        """Whether consolidation does nothing, as each that waits and may move wants more than is free in all."""
         if self._policy.max_consolidation_preemptees == 0:
             return True
         room = self._sums.room()
-        waiting = {request.vector for (_, request), count in self._kinds.items() if count}
+        waiting = {request.vector for (_, request, movable), count in self._kinds.items() if movable and count}
         return all(any(amount > have for amount, have in zip(of, room, strict=False)) for of in waiting)
 
     def _each(self, action: Action) -> bool:
-        """Reclaim and preempt. Who fails for want of victims may keep others of his queue from trying, which have none
-        either where what he wants does not matter, or all want the same."""
+        """Reclaim and preempt. Who fails without a try may keep others of his queue from theirs."""
         left = self._kinds.copy()
         if not self._hope(action, left, None):
             return True
         if self._crowd.protects:
             return False
         tree = self._tree(self._lines)
-        filters = self._policy.release.filters_by_queue
         while (turn := tree.next()) is not None:
             safe_point()
             queue, number = turn[0], turn[1].pop()
             tree.took(queue)
             job = self._jobs[number]
-            left[queue, job.request] -= 1
-            if action == "reclaim" and not self._within_share(queue, job.want):
+            left[queue, job.request, job.preemptible] -= 1
+            kind = queue, job.request, job.preemptible
+            if action == "reclaim" and not self._may_reclaim(kind):
                 continue
-            if not self._has_victims(action, queue, job.want, self._key(number)):
-                if filters and action == "reclaim" and sum(q == queue for q, _ in self._kinds) > 1:
+            if not self._has_chance(action, kind, self._key(number)):
+                of_queue = {other: count for other, count in left.items() if other[0] == queue}
+                if self._hope(action, of_queue, tree):
                     return False
             elif not self._solve(action, number):
                 return False
@@ -196,27 +204,33 @@ class PlainCycle:
                 return True
         return True
 
-    def _hope(self, action: Action, left: Mapping[tuple[int, Request], int], tree: QueueTree[Waiting] | None) -> bool:
+    def _hope(self, action: Action, left: Mapping[Kind, int], tree: QueueTree[Waiting] | None) -> bool:
         """Whether any of those left has a chance. ``tree``: they in their order; None: everybody is left."""
-        for (queue, request), count in left.items():
-            line = self._lines.get(queue) if tree is None else tree.leaf(queue)
-            if not count or not line:
-                continue
-            key = line[0][0] if isinstance(line, list) else self._key(line.first())  # no other has a higher priority
-            want = _want(request)
-            if (action == "preempt" or self._within_share(queue, want)) and self._has_victims(action, queue, want, key):
-                return True
+        for kind, count in left.items():
+            line = self._lines.get(kind[0]) if tree is None else tree.leaf(kind[0])
+            if count and line:
+                key = line[0][0] if isinstance(line, list) else self._key(line.first())  # none has a higher priority
+                if (action == "preempt" or self._may_reclaim(kind)) and self._has_chance(action, kind, key):
+                    return True
         return False
 
-    def _within_share(self, queue: int, want: Share) -> bool:
-        """Reclaim's gate, for what is preemptible."""
-        return holds_within(plus(self._order.held(queue), want), self._order.fair[queue])
+    def _may_reclaim(self, kind: Kind) -> bool:
+        """Reclaim's gate."""
+        (queue, request, preemptible), order = kind, self._order
+        want = _want(request)
+        return holds_within(plus(order.held(queue), want), order.fair[queue]) and (
+            preemptible or holds_within(plus(order.held_fixed(queue), want), order.deserved[queue])
+        )
 
-    def _has_victims(self, action: Action, queue: int, want: Share, key: Key) -> bool:
-        if action == "preempt":
-            victims = self._victims.get(queue)
-            return victims is not None and victims[-1][0][0] > key[0]
-        return bool(self._losing(queue, want))
+    def _has_chance(self, action: Action, kind: Kind, key: Key) -> bool:
+        """Whether there are victims for it, and preempt's bound."""
+        queue, request, preemptible = kind
+        if action == "reclaim":
+            return bool(self._losing(queue, _want(request)))
+        victims = self._victims.get(queue)
+        if victims is None or victims[-1][0][0] <= key[0]:
+            return False
+        return preemptible or self._order.over_deserved(queue, _want(request)) is None
 
     def _losing(self, queue: int, want: Share) -> list[int]:
         """The queues that reclaim may take from."""
@@ -230,7 +244,7 @@ class PlainCycle:
         """Whether the job has its place once the first pod of the victim order is gone, and that is the only one."""
         job, sums, order = self._jobs[number], self._sums, self._order
         vector = job.request.vector
-        if order.over_limit(job.queue, job.want) or number in self._evicted or self._fits(vector):
+        if self._is_over(job) or number in self._evicted or self._fits(vector):
             return False
         before = order.frozen()
         v = self._worst(action, job, before)
@@ -293,7 +307,7 @@ class PlainCycle:
         taken = Taken(want, want, lambda: [want])
         return (
             balance.take(job.queue, job.want, victim.queue, taken, remaining, involved) is None
-            and balance.stays_below(job.queue, job.want, remaining, involved, preemptible=True) is None
+            and balance.stays_below(job.queue, job.want, remaining, involved, preemptible=job.preemptible) is None
         )
 
 

@@ -249,6 +249,18 @@ def down_for_gone(tools: Tools, job: int) -> bool:
     return True
 
 
+def forgotten(tools: Tools, job: int) -> bool:
+    """Released 0.17 takes a solved gang for unsolved while some pod set lacks pods, be it one that the gang can do
+    without; and then it neither carries the solution out nor gives it back."""
+    overlay = tools.overlay
+    gang = overlay.jobs.gang[job]
+    if gang is None or overlay.exact or gang.every_set_satisfied(overlay.used_pods(job)):
+        return False
+    overlay.forget()
+    tools.trail.note("statement-forgotten", "it was solved, and the released scheduler takes it for unsolved")
+    return True
+
+
 class Hope:
     """Whether scenarios of a part could make room at all; only those that could are simulated, and those that take pods
     twice. ``gone``: the recorded pods; ``fit``: whether all pods gone could have a place, where all must."""
