@@ -224,7 +224,7 @@ def _crowded(seed: int) -> SimulationRequest:
 
 
 @given(seed=st.integers(0, 2**32))
-@examples(150)
+@examples(80)
 def test_a_round_of_a_crowd_comes_to_what_its_answer_says(met: Met, seed: int) -> None:
     run, gone = without_hopeless(_crowded(seed)), list[str]()
     with pytest.MonkeyPatch.context() as patch:
