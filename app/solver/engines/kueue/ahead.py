@@ -50,7 +50,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._wishes: dict[tuple[str, bytes], Wish | None] = {}
         self._leaving, self._protected = dict[str, None](), dict[str, None]()
         self.now, self.searches = 0, False
-        self._made: CompiledState | None = None
+        self._compiled: CompiledState | None = None
         self._trial: tuple[Run, Overlay] | None = None
         self._searched: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
         self._tried: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
@@ -65,8 +65,8 @@ class Ahead(rounds.Ahead[CompiledState]):
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it uses what no quota covers: nothing that is asked
         from then on is right."""
-        if self._made is not None or self._tried:
-            self._made = self._trial = None
+        if self._compiled is not None or self._tried:
+            self._compiled = self._trial = None
             self._searched.clear()
             self._tried.clear()
         place = self._running.places.get(name)
@@ -131,8 +131,8 @@ class Ahead(rounds.Ahead[CompiledState]):
     def state(self, follow: Callable[[], CompiledState]) -> CompiledState:
         """The state of now, until anything moves."""
         del follow
-        if self._made is not None:
-            return self._made
+        if self._compiled is not None:
+            return self._compiled
         places, workloads = self._running.places, list(self._running.workloads)
         queue, priority, shape, was = self._running.columns()
         state = CompiledState(
@@ -146,7 +146,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         state.settled_as(self._last)
         if (before := self._last.places) is not None:
             state.places = before.moved(was, workloads, priority)
-        self._last = self._made = state
+        self._last = self._compiled = state
         return state
 
     def wish(self, shape: bytes | None, ask: Ask) -> "Wish | None":
