@@ -268,7 +268,7 @@ def _offered(world: World, of: Attempt, offers: Offers, chance: Chance) -> Outco
     """See ``attempt_unseen``, of one that is nominated nowhere, where all nodes are looked at."""
     pod = of.pods[0]
     higher = world.vain.get(of.kind)
-    if higher is None or higher[0] is not world.stamps or higher[1] < pod.priority:
+    if higher is None or higher[0] != world.claims_lost or higher[1] < pod.priority:
         offers.follow(world, pod)
         nodes, scores = offers.fitting(world)
         if nodes:
@@ -288,7 +288,7 @@ def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
     ``known``: the stamps that nodes had then, if it did."""
     pod, stamps = of.pods[0], world.stamps
     higher = world.vain.get(of.kind)
-    if higher is None or higher[0] is not stamps or higher[1] < pod.priority:
+    if higher is None or higher[0] != world.claims_lost or higher[1] < pod.priority:
         if known is None:
             return False
         changed: list[int] = (known != stamps).nonzero()[0].tolist()
@@ -304,8 +304,8 @@ def _wait(world: World, of: Attempt) -> None:
         vain.clear()
     vain[of.alike] = world.stamps
     higher = world.vain.get(of.kind)
-    if higher is None or higher[0] is not world.stamps or higher[1] < priority:
-        world.vain[of.kind] = world.stamps, priority
+    if higher is None or higher[0] != world.claims_lost or higher[1] < priority:
+        world.vain[of.kind] = world.claims_lost, priority
 
 
 def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:

@@ -426,13 +426,14 @@ def _carry(world: World, ask: Ask, outcome: Outcome, cleared: list[dict[str, str
     priority loses its claim on a node where another preempts, but not where a gang does: the origin looks for such pods
     on the node where it preempted, which is called ``cluster`` then."""
     for pod, node in outcome.placed:
-        world.withdraw(ask.id, pod)
+        world.withdraw(ask.id, pod, node)
         if outcome.kind == "admit":
             world.add(pod, node)
             continue
         nominated: list[tuple[str, Pod]] = []
         for name, other in world.nominated.get(node, ()):
             if other.priority < pod.priority and not outcome.gang:
+                world.claims_lost += 1
                 cleared.append({"ask": name, "node": world.state.machines[node].node.name})
             else:
                 nominated.append((name, other))

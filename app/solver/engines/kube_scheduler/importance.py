@@ -440,15 +440,15 @@ class Queue:
 
     def walk(self, world: World) -> Iterator[Attempt]:
         """Those that are to be looked at, in their turn, each carried out before the next is asked for. Where one waits
-        in vain, so do all after it in its line, until something changes."""
+        in vain, so do all after it in its line, until a nomination goes (``World.claims_lost``)."""
         ahead = [(line[0], 0, line) for line in self._lines.values()]
         heapify(ahead)
         vain: list[list[Entry]] = []
         while ahead:
             (place, of), i, line = heappop(ahead)
-            stamps = world.stamps
+            lost = world.claims_lost
             yield of
-            if world.stamps is not stamps:
+            if world.claims_lost != lost:
                 for other in vain:
                     if (after := bisect_left(other, (place,))) < len(other):
                         heappush(ahead, (other[after], after, other))

@@ -363,7 +363,9 @@ class World:
     that were told to go and still hold what they have. ``touched``: nodes that are not as the state has them;
     ``stamps``: see the state; ``anti``: pods there that have required anti-affinity; ``friends``: required affinity;
     ``claimants``: which pods of which asks are nominated; ``waits``, ``vain``: see ``attempt``, the first until
-    something changes; ``offers``: by what is alike, see ``Offers``, None: these are not kept."""
+    something changes; ``claims_lost``: how many nominations have gone, which alone makes room for those whose turn is
+    still to come: whoever was bound or nominated meanwhile matters at least as much, and is nobody's victim;
+    ``offers``: by what is alike, see ``Offers``, None: these are not kept."""
 
     def __init__(self, state: CompiledState) -> None:
         self.state = state
@@ -375,7 +377,8 @@ class World:
         self.nominated: dict[int, list[tuple[str, Pod]]] = {node: list(of) for node, of in state.nominated.items()}
         self.claimants = {(ask, pod.name) for held in self.nominated.values() for ask, pod in held}
         self.leaving, self.waits = set[int](), dict[object, object]()
-        self.vain: dict[object, tuple[Ints, int]] = {}
+        self.vain: dict[object, tuple[int, int]] = {}
+        self.claims_lost = 0
         self.offers: dict[object, object] | None = None
 
     def copy(self) -> "World":
@@ -385,6 +388,7 @@ class World:
         twin.nominated, twin.leaving, twin.touched = dict(self.nominated), set(self.leaving), set(self.touched)
         twin.stamps = self.stamps
         twin.claimants, twin.waits, twin.vain, twin.offers = self.claimants, {}, {}, None
+        twin.claims_lost = 0
         for node in self.touched:
             twin.sites[node] = self.sites[node].copy()
         return twin
@@ -396,10 +400,11 @@ class World:
         """Whether it terminates because the scheduler preempted it."""
         return pod.preempted or pod.place in self.leaving
 
-    def withdraw(self, ask: str, pod: Pod) -> None:
-        """The pod of this ask is nominated nowhere."""
+    def withdraw(self, ask: str, pod: Pod, to: int) -> None:
+        """The pod of this ask is nominated nowhere: it goes ``to`` a node."""
         for node, held in self.nominated.items() if self.claims(ask, pod) else ():
             if any(name == ask and other.name == pod.name for name, other in held):
+                self.claims_lost += node != to
                 self.nominate(node, [nominee for nominee in held if nominee[0] != ask or nominee[1].name != pod.name])
 
     def nominate(self, node: int, pods: list[tuple[str, Pod]]) -> None:
