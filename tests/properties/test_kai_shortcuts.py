@@ -1,12 +1,18 @@
 """What spares simulations changes no decision: each shortcut against the search without it."""
 
+import json
 from collections.abc import Callable
+from datetime import timedelta
+from math import ceil
+from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from app.solver import solve
 from app.solver.engines.kai import chance, search, solver
 from app.solver.engines.kai.actions import Cycle
 from app.solver.engines.kai.chance import Chance
@@ -15,10 +21,14 @@ from app.solver.engines.kai.jobs import PENDING, RELEASING, Share, total
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import NOTHING, QueueOrder, Standing
 from app.solver.engines.kai.scenario import Headroom, Scenario
-from app.solver.engines.kai.solver import Solver
+from app.solver.engines.kai.solver import Reach, Solver
 from app.solver.engines.kai.state import Victim
 from app.solver.engines.kai.validators import Protection
-from tests.support.kai_world import ALL_ACTIONS, Json, Shape, cluster, crowded, decide
+from app.solver.model.base import micros
+from app.solver.model.configuration import Configuration
+from app.solver.model.request import DecisionRequest
+from app.solver.question import Question
+from tests.support.kai_world import ALL_ACTIONS, NOW, Json, Shape, cluster, crowded, decide
 from tests.support.profiles import Met, examples
 
 FAST = examples(120)
@@ -131,6 +141,88 @@ def test_draws_that_begin_where_the_first_choice_is_come_to_the_same(
         alone = decide(body)
     met([shared["plan"]["chance"]] if "chance" in shared["plan"] else [])
     assert {key: shared[key] for key in ("plan", "decisions")} == {key: alone[key] for key in ("plan", "decisions")}
+
+
+def _full(random: Random) -> Json:
+    """A request body: full nodes, many of whose GPUs are shared, and asks of many shapes, some of them smaller than
+    what is left in all. Some jobs have pods on several nodes."""
+    nodes: list[Json] = []
+    for i in range(random.randint(2, 5)):
+        capacity = {"cpu": random.choice([8, 16]), "memory": "64Gi", "gpu": random.choice([0, 1, 2, 4])}
+        nodes.append({"name": f"n{i}", "capacity": capacity, "gpu_memory": random.choice([None, None, 1000, 2000])})
+    free = {node["name"]: [float(node["capacity"]["cpu"]), float(node["capacity"]["gpu"]), 64.0] for node in nodes}
+    workloads: list[Json] = []
+    for i in range(random.randint(4, 14)):
+        pod, pods = _pod(random), random.choice([1, 1, 1, 1, 2, 3])
+        requests = pod["requests"]
+        need = [float(requests["cpu"]), ceil(requests.get("gpu", 0)), float(requests["memory"].removesuffix("Gi"))]
+        tasks: list[Json] = []
+        for t in range(pods):
+            fitting = [n for n, have in free.items() if all(a <= b for a, b in zip(need, have, strict=True))]
+            if fitting:
+                node = random.choice(fitting)
+                free[node] = [b - a for a, b in zip(need, free[node], strict=True)]
+                if 0 < requests.get("gpu", 0) < 1:
+                    free[node][1] += random.choice([0, 0.5])
+                state = "running" if random.random() < 0.95 else "releasing"
+                tasks.append(pod | {"name": f"w{i}-{t}", "node": node, "state": state})
+        if tasks:
+            least = random.choice([1, len(tasks)])
+            workloads.append(_job(random, f"w{i}") | {"min_available": least, "tasks": tasks})
+    asks: list[Json] = []
+    for i in range(random.randint(1, 5)):
+        pods = random.choice([1, 1, 1, 2])
+        tasks = [_pod(random) | {"name": f"p{i}-{t}"} for t in range(pods)]
+        asks.append(_job(random, f"p{i}") | {"min_available": pods, "tasks": tasks})
+    queues: list[Json] = [{"name": "root"}]
+    for name in "abc":
+        quota = {r: {"guaranteed": random.choice(["unlimited", 0, 1, 3])} for r in ("cpu", "gpu")}
+        queues.append({"name": name, "parent": "root", "quota": {**quota, "memory": {"guaranteed": "unlimited"}}})
+    kai: Json = {"release": "0.13", "rules": "documented", "allow_consolidating_reclaim": random.random() < 0.8}
+    return {
+        "engine": "kai", "mode": "cycle", "now": NOW.isoformat(),
+        "configuration": {"settings": {"kai": kai}, "queues": queues},
+        "state": {"nodes": nodes, "workloads": workloads}, "asks": asks,
+    }  # fmt: skip
+
+
+def _pod(random: Random) -> Json:
+    requests: Json = {"cpu": random.choice([0, 1, 2, 4, 7]), "memory": random.choice(["1Gi", "8Gi", "30Gi"])}
+    if random.random() < 0.7:
+        requests["gpu"] = random.choice([1, 1, 2, 0.5, 0.3, 0.7, 0.2])
+    if requests.get("gpu", 0) == 0.2 and random.random() < 0.3:
+        return {"requests": requests, "gpu_devices": 2}
+    if "gpu" not in requests and random.random() < 0.1:
+        return {"requests": requests, "gpu_memory": random.choice([50, 300])}
+    return {"requests": requests}
+
+
+def _job(random: Random, identity: str) -> Json:
+    return {
+        "id": identity, "queue": random.choice("abc"), "priority": random.choice([40, 50, 60]),
+        "created_at": (NOW - timedelta(seconds=random.randint(0, 50))).isoformat(),
+        "preemptible": random.random() < 0.9,
+    }  # fmt: skip
+
+
+def _unheard(body: Json) -> object:
+    """What a round comes to that nobody watches."""
+    request = msgspec.json.decode(json.dumps(body), type=DecisionRequest)
+    assert isinstance(request.configuration, Configuration)
+    loaded = solve.load(solve.configure(request.configuration, request.engine), request.state)
+    question = Question(micros(NOW), request.asks, "cycle", draws=False, brief=True, ordered=False)
+    return solve.planned(loaded, question).plan
+
+
+@examples(600)
+@given(seed=st.integers(0, 2**32))
+def test_what_is_plain_without_a_simulation_changes_no_round(seed: int) -> None:
+    body = _full(Random(seed))
+    plain = _unheard(body)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reach, "of_any", _yes)
+        patch.setattr(Reach, "tells", _no)
+        assert plain == _unheard(body)
 
 
 def _decided(answer: Json) -> Json:

@@ -3,9 +3,9 @@
 import msgspec
 
 from app.solver.engines.kai.actions import Cycle, begin
-from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.chance import Chance, Trail
 from app.solver.engines.kai.configuration import compile_configuration
-from app.solver.engines.kai.solver import Budget, Trail
+from app.solver.engines.kai.solver import Budget
 from app.solver.engines.kai.state import compile_state
 from app.solver.model.base import micros
 from app.solver.model.configuration import Configuration

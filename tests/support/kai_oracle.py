@@ -163,7 +163,7 @@ def best_node(
             score += 9 * (1 - (free[n] - min(counted)) / spread) if spread else 9
         if column == 0 and capacity[n][2] == 0:
             score += 10
-        if (overlay.gpus.share[t] or column == 0) and overlay.gpus.fits_shared(t, n):
+        if (overlay.gpus.share[t] or column == 0) and overlay.gpus.fitting_shared(t, [n]):
             score += 1000
         if best is None or score > best[0]:
             best = score, n

@@ -8,7 +8,7 @@ from itertools import chain, compress
 from math import inf
 from typing import Any, TypeVar
 
-from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.chance import Chance, Trail
 from app.solver.engines.kai.fair_share import Left
 from app.solver.engines.kai.job_order import Clocks, Lines, PendingOrder, VictimTable
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, PENDING, PIPELINED, RUNNING, added_up, total
@@ -16,7 +16,7 @@ from app.solver.engines.kai.overlay import ACTIVE, Overlay
 from app.solver.engines.kai.placing import Failed, Placer, Signatures, is_held_back
 from app.solver.engines.kai.queue_order import ByLeaf, QueueOrder, those
 from app.solver.engines.kai.search import Search
-from app.solver.engines.kai.solver import Budget, Solver, Tools, Trail, down_for_gone, forgotten
+from app.solver.engines.kai.solver import Budget, Reach, Solver, Tools, down_for_gone
 from app.solver.engines.kai.state import CompiledState
 from app.solver.engines.kai.validators import (
     Fairness,
@@ -24,9 +24,9 @@ from app.solver.engines.kai.validators import (
     Protection,
     QueueShares,
     Refusal,
-    Scenario,
     ScenarioValidator,
     VictimFilter,
+    forgotten,
     may_reclaim,
     refused_victim,
     without_place,
@@ -177,7 +177,7 @@ class Cycle:
             elif self.tools.placer.oversized(job):
                 trail.note("larger-than-any-node", "a pod asks for more than the largest node has")
             elif attempt(job):
-                trail.found(overlay)
+                trail.succeeded(overlay)
                 overlay.commit(action, job)
                 if over(hopeless):
                     return
@@ -343,8 +343,16 @@ def _solve(
     if down_for_gone(cycle.tools, job):
         return False
     if cycle.overlay.state.configuration.policy.release.one_prefix:
-        return Solver(cycle.tools, job, victims, validators, foregone, stay=stay).solve()
-    return Search(cycle.tools, job, victims, validators, cap, stay=stay).solve() and not forgotten(cycle.tools, job)
+        reach: Reach | None = None
+        if cycle.overlay.exact and trail.unheard:
+            fitting = cycle.still("fitting", dict[Hashable, list[int]])
+            fairness = next((judge for judge in validators if isinstance(judge, Fairness)), None)
+            reach = Reach(cycle.tools, job, victims, fairness, fitting, stay=stay)
+        return (reach is None or reach.of_any()) and Solver(
+            cycle.tools, job, victims, validators, foregone, stay=stay
+        ).solve(reach)
+    solved = Search(cycle.tools, job, victims, validators, cap, stay=stay).solve()
+    return solved and not forgotten(cycle.overlay, trail, job)
 
 
 def stale_gang_eviction(cycle: Cycle) -> None:
@@ -402,12 +410,8 @@ def _reclaim_for(cycle: Cycle, job: int) -> bool:
         cycle.overlay, cycle.tools.order.frozen(), ignore_moved=policy.allow_consolidating_reclaim, chance=chance
     )
 
-    def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
-        return cycle.protection.validate("reclaim", scenario)
-
-    def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
-        return cycle.protection.foregone("reclaim", scenario, victim)
-
+    keeps_protected_gangs = partial(cycle.protection.validate, "reclaim")
+    breaks_protected_gang = partial(cycle.protection.foregone, "reclaim")
     victims = _reclaim_victims(cycle, job)
     return _solve(cycle, job, victims, (keeps_protected_gangs, fairness), breaks_protected_gang)
 
@@ -469,12 +473,8 @@ def _preempt_for(cycle: Cycle, job: int) -> bool:
         cycle.tools.trail.note(bound.rule, f"{overlay.queue_name(bound.queue)} would pass its deserved quota")
         return False
 
-    def keeps_protected_gangs(scenario: Scenario) -> Refusal | None:
-        return cycle.protection.validate("preempt", scenario)
-
-    def breaks_protected_gang(scenario: Scenario, victim: int) -> Refusal | None:
-        return cycle.protection.foregone("preempt", scenario, victim)
-
+    keeps_protected_gangs = partial(cycle.protection.validate, "preempt")
+    breaks_protected_gang = partial(cycle.protection.foregone, "preempt")
     victims = _preempt_victims(cycle, job)
     return _solve(cycle, job, victims, (keeps_protected_gangs,), breaks_protected_gang)
 

@@ -1,14 +1,18 @@
-"""What released KAI leaves to chance: the order in which Go yields the entries of a map."""
+"""What a run of a cycle has of its own. What released KAI leaves to chance: the order in which Go yields the entries of
+a map. And the trail of its searches, which hears why they fail.
+"""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai.jobs import Share, total
-from app.solver.engines.kai.overlay import Overlay
-from app.solver.engines.kai.queue_order import Entry, QueueOrder
+from app.solver.engines.kai.overlay import NO_ASK, Overlay
+from app.solver.engines.kai.queue_order import Entry, OverBound, QueueOrder
 
 T = TypeVar("T")
 
@@ -253,3 +257,165 @@ def hangs_on_entry(overlay: Overlay, order: QueueOrder, waiting: Mapping[int, Se
         len(queues) >= (4 if on_top(queue) else 2) and order.hangs_on_jobs({q: wants[q] for q in queues})
         for queue, queues in below.items()
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a victim or a scenario is out: a stable rule, the workload or queue it is about, the numbers compared."""
+
+    rule: str
+    detail: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+class Scenario(Protocol):
+    """What validators judge: the victims listed for ``part``, the first pods of the pending gang of ``job``.
+
+    ``listed``: pods by job; ``elastic``: the jobs of those that need fewer pods than they have; ``taking``: the jobs
+    that the try takes from."""
+
+    @property
+    def job(self) -> int: ...
+    @property
+    def part(self) -> Sequence[int]: ...
+    @property
+    def listed(self) -> dict[int, list[int]]: ...
+    @property
+    def elastic(self) -> list[int]: ...
+    @property
+    def taking(self) -> Collection[int]: ...
+    @property
+    def pods(self) -> int: ...
+
+
+_SUCCEEDED = ("placed", "solved")
+
+_TELLS = {
+    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "down-for-gone": 1, "too-few-gpus": 2,
+    "too-few-victims": 3, "over-limit": 5, "non-preemptible-over-quota": 5, "larger-than-any-node": 5,
+    "search-cut-short": 6,
+}  # fmt: skip
+_REFUSED = 4
+"""How much a failure tells about what stands in the way, most last; what is not listed was refused by a validator or
+by reclaim's gate."""
+
+
+@dataclass(slots=True)
+class Tried:
+    """Scenarios of one action that ended alike: how many, and the numbers of the last one."""
+
+    action: str
+    part: int
+    of: int
+    rule: str
+    detail: str
+    numbers: dict[str, Any]
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Search:
+    """One search for victims: the action, who might be taken, whom a filter kept out and why. Where it found room: the
+    ask that it was for, and the pods that its statement took, those that it put back among them."""
+
+    action: str
+    eligible: frozenset[int] = frozenset()
+    refused: dict[int, Refusal] = field(default_factory=dict)
+    ask: int = NO_ASK
+    taken: frozenset[int] = frozenset()
+    put_back: frozenset[int] = frozenset()
+
+
+class Trail:
+    """Hears the moments of a search, one job at a time, and keeps what every job's main failure was: nothing that an
+    answer without explanations can do without. ``Recorder`` keeps the rest, and ``counts`` how often."""
+
+    counts = False
+    unheard = False
+
+    def __init__(self) -> None:
+        self._main: dict[int, tuple[int, str, str, str]] = {}
+        self._job: int
+        self._action: str
+
+    def again(self) -> "Trail":
+        """For another run of the cycle that has come as far."""
+        other = copy(self)
+        other._main = self._main.copy()
+        return other
+
+    def begin(self, job: int, action: str) -> None:
+        """What follows is about this job in this action."""
+        self._job, self._action = job, action
+
+    def part(self, size: int, of: int) -> None:
+        """The gang's first ``size`` pods are being solved."""
+
+    def note(self, rule: str, detail: str, **numbers: Any) -> None:
+        """Count one way to fail, or to succeed."""
+        if rule not in _SUCCEEDED:
+            tells = _TELLS.get(rule, _REFUSED)
+            if tells >= self._main.get(self._job, (0,))[0]:
+                self._main[self._job] = tells, self._action, rule, detail
+
+    def cut_short(self) -> None:
+        """The budget ran out."""
+        self.note("search-cut-short", "the search for a place ran out of steps before it had seen every scenario")
+
+    def spare(self, victim: int, refusal: Refusal) -> None:
+        """A filter keeps a job from being a victim."""
+
+    def search(self, eligible: Sequence[int]) -> None:
+        """A search begins; it may take from these jobs."""
+
+    def succeeded(self, overlay: Overlay) -> None:
+        """The search found room; its statement is still open."""
+
+    def too_short(self, scenario: Scenario) -> None:
+        """The listed victims' GPUs can't hold the part."""
+        self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **self._size(scenario))
+
+    def no_room(self, scenario: Scenario, bound: OverBound | None) -> None:
+        """The part found no place."""
+        size = self._size(scenario)
+        if bound is not None:
+            self.note(bound.rule, "a queue would pass its bound", **size)
+        else:
+            self.note("too-few-victims", "no place for the pods with the victims of that node gone", **size)
+
+    def judged(self, scenario: Scenario, refusal: Refusal | None) -> None:
+        """The part found its place, and the validators spoke."""
+        size = self._size(scenario)
+        if refusal is None:
+            self.note("solved", "the pods fit with these victims", **size)
+        else:
+            self.note(refusal.rule, refusal.detail, **size, **refusal.numbers)
+
+    def _size(self, scenario: Scenario) -> dict[str, int]:
+        """How large a scenario is, for those who keep it."""
+        del scenario
+        return {}
+
+    def main(self, job: int) -> tuple[str, str, str] | None:
+        """Action, rule and sentence of the job's failure that tells most, the latest of those; None without any."""
+        failure = self._main.get(job)
+        return None if failure is None else failure[1:]
+
+    def of(self, job: int) -> list[Tried]:
+        """What was recorded of a job, in order."""
+        del job
+        return []
+
+    def searches(self, job: int) -> list[Search]:
+        """The searches for one job, in order."""
+        del job
+        return []
+
+
+class Unheard(Trail):
+    """A trail that nobody reads: why a try fails makes no difference."""
+
+    unheard = True
+
+    def note(self, rule: str, detail: str, **numbers: Any) -> None:
+        """See ``Trail.note``."""

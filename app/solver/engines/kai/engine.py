@@ -25,6 +25,8 @@ from app.solver.engines.kai.chance import (
     PROBES,
     Chance,
     HangsOnOrder,
+    Trail,
+    Unheard,
 )
 from app.solver.engines.kai.configuration import (
     CompiledConfiguration,
@@ -51,7 +53,7 @@ from app.solver.engines.kai.placing import kinds_of, overfilled
 from app.solver.engines.kai.preemptibility import judge, preemptibility
 from app.solver.engines.kai.rounds import KaiRounds
 from app.solver.engines.kai.rule_sets import RULES
-from app.solver.engines.kai.solver import Budget, Trail, Unheard
+from app.solver.engines.kai.solver import Budget
 from app.solver.engines.kai.state import (
     Baseline,
     CompiledState,
@@ -267,8 +269,7 @@ def plan(state: CompiledState, question: Question) -> Result:
 
 
 def check_asks(state: CompiledState, asks: Sequence[Ask]) -> list[Ask]:
-    """Those of which nobody knows yet that they are sound. Raises InvalidInput for pods that KAI can't read or
-    Kubernetes would refuse, and for running ones without a node."""
+    """Those of which nobody knows yet that they are sound. Raises InvalidInput as ``plan`` does."""
     problems, new = list[Problem](), list[Ask]()
     known, readable, gangs = state.resident.asks, Readable(), any(state.jobs.gang)
     unsure = {a for a, ask in enumerate(asks) if (read := known.get(id(ask))) is None or not read.sound}

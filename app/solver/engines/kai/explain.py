@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from app.solver.engines.kai.actions import Cycle
+from app.solver.engines.kai.chance import Search, Trail, Tried
 from app.solver.engines.kai.jobs import ALLOCATED, GPU, KAI_UNLIMITED, PIPELINED, RUNNING, Share, holds, total
 from app.solver.engines.kai.overlay import EVICT, NO_ASK, Eviction, Overlay
-from app.solver.engines.kai.solver import Search, Trail, Tried
 from app.solver.engines.kai.state import baseline, layout
 from app.solver.engines.kai.validators import Refusal, Scenario
 from app.solver.model.base import units
@@ -268,8 +268,8 @@ class Recorder(Trail):
         self._search.eligible = frozenset(eligible)
         self._searches.setdefault(self._job, []).append(self._search)
 
-    def found(self, overlay: Overlay) -> None:
-        """See ``Trail.found``."""
+    def succeeded(self, overlay: Overlay) -> None:
+        """See ``Trail.succeeded``."""
         search = self._search
         search.ask = overlay.asking(self._job)
         search.taken = frozenset(op.task for op in overlay.ops if op.kind == EVICT)

@@ -223,7 +223,7 @@ class Turns:
         self._overlay = overlay
         self._tree: QueueTree[Turn] = QueueTree(overlay.parent_queue, partial(_turn_first, overlay, order, part))
         self._part = part[0]
-        self.left = len(contenders.keys.keys() | extra.keys())
+        self.left = len(contenders.keys) + sum(job not in contenders.keys for job in extra)
         if chance is not None and (jobs := chance.jobs(overlay)) is not None:
             self._fill(contenders, extra, jobs, chance)
             return

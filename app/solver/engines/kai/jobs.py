@@ -481,3 +481,20 @@ def total(requests: list[tuple[int, ...]], tasks: Iterable[int]) -> Share:
         memory += request[1]
         gpu += request[2]
     return cpu, memory, gpu
+
+
+def packs(rooms: list[int], items: list[int]) -> bool:
+    """Whether all items find room. Never wrong where it says no; it looks for a while only."""
+    rooms, items, tries = sorted(rooms), sorted(items, reverse=True), iter(range(200))
+
+    def rest(i: int) -> bool:
+        if i == len(items) or next(tries, None) is None:
+            return True
+        for d in {room: d for d, room in enumerate(rooms) if room >= items[i]}.values():
+            rooms[d] -= items[i]
+            if rest(i + 1):
+                return True
+            rooms[d] += items[i]
+        return False
+
+    return sum(items) <= sum(rooms) and rest(0)

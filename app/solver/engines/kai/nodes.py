@@ -125,10 +125,6 @@ class GpuShares:
         """Whether it has them as the released scheduler sees it now: shared ones with room later count."""
         return self._enough(t, n, self._idle[n])
 
-    def fits_shared(self, t: int, n: int) -> bool:
-        """Whether some device that is shared already has room."""
-        return bool(self._with_room(t, n))
-
     def fitting(self, t: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that ``fits`` holds for, in their order."""
         return self._with_enough(t, nodes, self._free)
@@ -149,8 +145,8 @@ class GpuShares:
         ]
 
     def fitting_shared(self, t: int, nodes: list[int]) -> list[int]:
-        """Those of ``nodes`` that ``fits_shared`` holds for, in their order."""
-        return [n for n in nodes if n in self._of_node and self.fits_shared(t, n)]
+        """Those of ``nodes`` with room on some device that is shared already, in their order."""
+        return [n for n in nodes if n in self._of_node and self._with_room(t, n)]
 
     def choose(self, t: int, n: int, *, now: bool) -> tuple[tuple[int, ...], bool] | None:
         """Devices for a pod on node n, the fullest shared ones first, then whole ones; and whether it must wait for
@@ -226,6 +222,13 @@ class GpuShares:
             if leaves > 0 and not (self._used[d] and leaves == self._used[d]):
                 releasing += hundredths(leaves, size) / WHOLE
         return idle, releasing
+
+    def held_for_good(self, n: int) -> dict[int, int] | None:
+        """MiB by shared device of those who stay. None where books may give back more than was taken."""
+        if self._nodes.gpus[n] > self._all_taken(n):
+            return None
+        stays = ((d, self._allocated[d] - self._releasing[d]) for d in self._of_node.get(n, ()) if self._used[d])
+        return {d: held for d, held in stays if held}
 
     def memory_left(self, n: int) -> int:
         """The same in MiB."""
@@ -397,12 +400,8 @@ class Nodes:
             if idle:
                 add(self.idle[r], n, -sign * amount)
 
-    def change(self, t: int, n: int, before: int, after: int) -> None:
-        """Pod t stays on node n with another status."""
-        self.relist(t, n, before, after, None)
-
-    def relist(self, t: int, n: int, before: int, after: int, devices: tuple[int, ...] | None) -> None:
-        """The same for a pod that had these devices then."""
+    def change(self, t: int, n: int, before: int, after: int, devices: tuple[int, ...] | None = None) -> None:
+        """Pod t stays on node n with another status; ``devices``: those that it had then, if not those of now."""
         free = (before in TAKES_FREE) - (after in TAKES_FREE)
         idle = (before in _TAKES_IDLE) - (after in _TAKES_IDLE)
         add, lacking = self._add, self._lacking[n]

@@ -304,7 +304,7 @@ class Overlay:
                     lost.append((t, op.other))
                 status[t], held[t] = op.status, op.devices
             elif op.kind == RESTORE:
-                nodes.relist(t, op.node, now, RELEASING, devices)
+                nodes.change(t, op.node, now, RELEASING, devices)
                 status[t] = RELEASING
             else:
                 if t in unlisted:
@@ -312,7 +312,7 @@ class Overlay:
                     unlisted.remove(t)
                     status[t] = op.status
                 elif now != op.status and self._evicted_by[t][0] >= count:
-                    nodes.relist(t, op.node, now, op.status, devices)
+                    nodes.change(t, op.node, now, op.status, devices)
                     status[t] = op.status
         return lost
 

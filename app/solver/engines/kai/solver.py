@@ -2,20 +2,22 @@
 of the victim order, judged by simulation and then by the validators.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from copy import copy
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from math import inf
+from operator import add, le
 
-from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.chance import Chance, Trail
 from app.solver.engines.kai.job_order import Contenders, Lines, Turns, VictimOrder, VictimTable, sort_victims
-from app.solver.engines.kai.jobs import GPU, PENDING, PIPELINED, RELEASING, Share, total
-from app.solver.engines.kai.overlay import NO_ASK, Mark, Overlay
+from app.solver.engines.kai.jobs import GPU, PENDING, PIPELINED, RELEASING, packs, total
+from app.solver.engines.kai.nodes import WHOLE
+from app.solver.engines.kai.overlay import Mark, Overlay
 from app.solver.engines.kai.placing import Placer
-from app.solver.engines.kai.queue_order import OverBound, QueueOrder, Standing
+from app.solver.engines.kai.queue_order import QueueOrder, Standing
 from app.solver.engines.kai.scenario import Group, Headroom, Scenario
-from app.solver.engines.kai.validators import Foregone, Refusal, ScenarioValidator, refused_scenario
-from app.solver.engines.kai.validators import Scenario as AnyScenario
+from app.solver.engines.kai.state import layout
+from app.solver.engines.kai.validators import Balance, Foregone, Refusal, ScenarioValidator, refused_scenario
 from app.solver.question import safe_point
 
 MOST_STEPS = 1_000_000
@@ -37,139 +39,6 @@ class Budget:
         safe_point()
         self.left -= steps
         return self.left > 0
-
-
-_SUCCEEDED = ("placed", "solved")
-
-_TELLS = {
-    "no-easier": 0, "no-room": 1, "too-few-gpus-free": 1, "no-victims": 1, "down-for-gone": 1, "too-few-gpus": 2,
-    "too-few-victims": 3, "over-limit": 5, "non-preemptible-over-quota": 5, "larger-than-any-node": 5,
-    "search-cut-short": 6,
-}  # fmt: skip
-_REFUSED = 4
-"""How much a failure tells about what stands in the way, most last; what is not listed was refused by a validator or
-by reclaim's gate."""
-
-
-@dataclass(slots=True)
-class Tried:
-    """Scenarios of one action that ended alike: how many, and the numbers of the last one."""
-
-    action: str
-    part: int
-    of: int
-    rule: str
-    detail: str
-    numbers: dict[str, Any]
-    count: int = 0
-
-
-@dataclass(slots=True)
-class Search:
-    """One search for victims: the action, who might be taken, whom a filter kept out and why. Where it found room: the
-    ask that it was for, and the pods that its statement took, those that it put back among them."""
-
-    action: str
-    eligible: frozenset[int] = frozenset()
-    refused: dict[int, Refusal] = field(default_factory=dict)
-    ask: int = NO_ASK
-    taken: frozenset[int] = frozenset()
-    put_back: frozenset[int] = frozenset()
-
-
-class Trail:
-    """Hears the moments of a search, one job at a time, and keeps what every job's main failure was: nothing that an
-    answer without explanations can do without. ``Recorder`` keeps the rest, and ``counts`` how often."""
-
-    counts = False
-    unheard = False
-
-    def __init__(self) -> None:
-        self._main: dict[int, tuple[int, str, str, str]] = {}
-        self._job: int
-        self._action: str
-
-    def again(self) -> "Trail":
-        """For another run of the cycle that has come as far."""
-        other = copy(self)
-        other._main = self._main.copy()
-        return other
-
-    def begin(self, job: int, action: str) -> None:
-        """What follows is about this job in this action."""
-        self._job, self._action = job, action
-
-    def part(self, size: int, of: int) -> None:
-        """The gang's first ``size`` pods are being solved."""
-
-    def note(self, rule: str, detail: str, **numbers: Any) -> None:
-        """Count one way to fail, or to succeed."""
-        if rule not in _SUCCEEDED:
-            tells = _TELLS.get(rule, _REFUSED)
-            if tells >= self._main.get(self._job, (0,))[0]:
-                self._main[self._job] = tells, self._action, rule, detail
-
-    def cut_short(self) -> None:
-        """The budget ran out."""
-        self.note("search-cut-short", "the search for a place ran out of steps before it had seen every scenario")
-
-    def spare(self, victim: int, refusal: Refusal) -> None:
-        """A filter keeps a job from being a victim."""
-
-    def search(self, eligible: Sequence[int]) -> None:
-        """A search begins; it may take from these jobs."""
-
-    def found(self, overlay: Overlay) -> None:
-        """The search found room; its statement is still open."""
-
-    def too_short(self, scenario: AnyScenario) -> None:
-        """The listed victims' GPUs can't hold the part."""
-        self.note("too-few-gpus", "nodes could not hold the GPUs, were all these victims gone", **self._size(scenario))
-
-    def no_room(self, scenario: AnyScenario, bound: OverBound | None) -> None:
-        """The part found no place."""
-        size = self._size(scenario)
-        if bound is not None:
-            self.note(bound.rule, "a queue would pass its bound", **size)
-        else:
-            self.note("too-few-victims", "no place for the pods with the victims of that node gone", **size)
-
-    def judged(self, scenario: AnyScenario, refusal: Refusal | None) -> None:
-        """The part found its place, and the validators spoke."""
-        size = self._size(scenario)
-        if refusal is None:
-            self.note("solved", "the pods fit with these victims", **size)
-        else:
-            self.note(refusal.rule, refusal.detail, **size, **refusal.numbers)
-
-    def _size(self, scenario: AnyScenario) -> dict[str, int]:
-        """How large a scenario is, for those who keep it."""
-        del scenario
-        return {}
-
-    def main(self, job: int) -> tuple[str, str, str] | None:
-        """Action, rule and sentence of the job's failure that tells most, the latest of those; None without any."""
-        failure = self._main.get(job)
-        return None if failure is None else failure[1:]
-
-    def of(self, job: int) -> list[Tried]:
-        """What was recorded of a job, in order."""
-        del job
-        return []
-
-    def searches(self, job: int) -> list[Search]:
-        """The searches for one job, in order."""
-        del job
-        return []
-
-
-class Unheard(Trail):
-    """A trail that nobody reads: why a try fails makes no difference."""
-
-    unheard = True
-
-    def note(self, rule: str, detail: str, **numbers: Any) -> None:
-        """See ``Trail.note``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,18 +118,6 @@ def down_for_gone(tools: Tools, job: int) -> bool:
     return True
 
 
-def forgotten(tools: Tools, job: int) -> bool:
-    """Released 0.17 takes a solved gang for unsolved while some pod set lacks pods, be it one that the gang can do
-    without; and then it neither carries the solution out nor gives it back."""
-    overlay = tools.overlay
-    gang = overlay.jobs.gang[job]
-    if gang is None or overlay.exact or gang.every_set_satisfied(overlay.used_pods(job)):
-        return False
-    overlay.forget()
-    tools.trail.note("statement-forgotten", "it was solved, and the released scheduler takes it for unsolved")
-    return True
-
-
 class Hope:
     """Whether scenarios of a part could make room at all; only those that could are simulated, and those that take pods
     twice. ``gone``: the recorded pods; ``fit``: whether all pods gone could have a place, where all must."""
@@ -295,6 +152,123 @@ class Hope:
         return self._any_node
 
 
+class Reach:
+    """Whether the first pod of an attempt, which fits nowhere as all stands, could have a place once victims are gone,
+    node by node, under exact books. Never wrong where it says no.
+
+    A scenario takes pods of one node, but those of a job that is on several (``_spread``). Pods of queues that may lose
+    none for good (``_spares``) are back on their node in the end if they fit on no other, whatever a scenario takes. So
+    the pod must fit what others leave, amount by amount, and share by share on GPUs."""
+
+    def __init__(
+        self, tools: Tools, job: int, victims: Sequence[int], fairness: Balance | None,
+        fitting: dict[Hashable, list[int]], *, stay: bool,
+    ) -> None:  # fmt: skip
+        """``stay``: nobody may go for good; ``fitting``: by what a pod is like the nodes that it fits."""
+        overlay = self._overlay = tools.overlay
+        self._placer, self._fitting, self._memory = tools.placer, fitting, layout(overlay.state).gpu_memory
+        self._pod = t = overlay.wanted(job)[0][0]
+        asks, spares = (overlay.jobs.queue[job], total(overlay.wants, [t])), fairness and fairness.spares
+        self._spares: Callable[[int], bool] = cache(partial(spares, *asks)) if spares else lambda _: stay
+        self._fits = tools.placer.fits_somewhere(t, tools.placer.everywhere)
+        self._asked = [(r, amount) for r, amount in overlay.nodes.columns[t] if amount > 0 and r != GPU]
+        self._spread, self._by_node = set[int](), dict[int, list[int]]()
+        self._all, self._opens = dict[tuple[int, bool], bool](), dict[int, bool]()
+        self._lacks, self._given = dict[int, list[float]](), dict[tuple[int, bool], list[int]]()
+        for tasks in (tools.victims.of(victim).tasks for victim in victims):
+            if len(tasks) > 1 and len(places := {overlay.node[v] for v in tasks}) > 1:
+                self._spread |= places
+            for v in tasks:
+                self._by_node.setdefault(overlay.node[v], []).append(v)
+        self._nodes = {*open_nodes(tools, job), *self._by_node}
+
+    def of_any(self) -> bool:
+        """With all victims of some node gone."""
+        return self._fits or any(self.of_all(n, stay=n not in self._spread) for n in self._by_node)
+
+    def tells(self, n: int) -> bool:
+        """Whether what the node offers is all that a scenario there offers."""
+        return not self._fits and n not in self._spread
+
+    def of_all(self, n: int, *, stay: bool) -> bool:
+        """With all victims of the node gone."""
+        if (n, stay) not in self._all:
+            self._all[n, stay] = n in self._by_node and self.of(n, self._by_node[n], stay=stay)
+        return self._all[n, stay]
+
+    def of(self, n: int, victims: Sequence[int], *, stay: bool) -> bool:
+        """With these gone, who are all there. ``stay``: but for those who are back in the end; else at any time."""
+        overlay, allowed, given = self._overlay, self._placer.allowed(self._pod), self._given
+        if n not in self._lacks:
+            lacks = self._gpus(self._pod, n) - self._gpus_left(n)
+            self._lacks[n] = [lacks, *(amount - overlay.free[r][n] for r, amount in self._asked)]
+        sums = [0] * len(self._lacks[n])
+        for v in victims:
+            if (v, stay) not in given:
+                given[v, stay] = self._gives(v, n, stay=stay)
+            if gives := given[v, stay]:
+                sums = [*map(add, sums, gives)]
+        if not all(map(le, self._lacks[n], sums)) or not (allowed is None or allowed[n]):
+            return False
+        return not stay or self._packs(n, victims)
+
+    def _gives(self, v: int, n: int, *, stay: bool) -> list[int]:
+        """What the pod leaves to others where it is, GPUs first; nothing where it is back in the end."""
+        nodes, jobs = self._overlay.nodes, self._overlay.jobs
+        bound = stay and self._spares(jobs.queue[jobs.task_job[v]])
+        if bound and all(m == n or m not in self._nodes for m in self._fit(v)):
+            return []
+        columns = dict(nodes.columns[v])
+        return [self._gpus(v, n), *(columns.get(r, 0) for r, _ in self._asked)]
+
+    def _gpus(self, t: int, n: int) -> int:
+        """What the pod takes of GPUs of the node, in thousandths of a MiB."""
+        overlay, portion = self._overlay, self._overlay.jobs.task_portion[t]
+        if portion is None:
+            return overlay.request[t][GPU] * self._memory[n]
+        return portion.devices * overlay.gpus.need(t, n) * WHOLE
+
+    def _gpus_left(self, n: int) -> float:
+        """At least what of them nobody takes for good, likewise."""
+        overlay, size = self._overlay, self._memory[n]
+        held = overlay.gpus.held_for_good(n) if overlay.gpus.any else {}
+        shared = inf if held is None else sum(max(0, size - amount) for amount in held.values())
+        return max(0, overlay.free[GPU][n]) * size + shared * WHOLE
+
+    def _packs(self, n: int, victims: Sequence[int]) -> bool:
+        """Whether GPUs of the node, with these gone, hold the pod and the shares of those who are back in the end."""
+        overlay, portions, size = self._overlay, self._overlay.jobs.task_portion, self._memory[n]
+        back = [v for v in victims if portions[v] is not None and not self._given[v, True]]
+        held = overlay.gpus.held_for_good(n) if back else None
+        if held is None:
+            return True
+        whole = max(0, overlay.free[GPU][n])
+        for v in victims:
+            if portions[v] is not None:
+                held |= {d: held[d] - overlay.gpus.need(v, n) for d in overlay.gpus.on(v) if d in held}
+            elif self._given[v, True]:
+                whole += overlay.request[v][GPU]
+        rooms = [size] * (whole // WHOLE) + [size - amount for amount in held.values()]
+        shares = [p for v in (*back, self._pod) if (p := portions[v]) is not None for _ in range(p.devices)]
+        gpus = 0 if portions[self._pod] is not None else overlay.request[self._pod][GPU] // WHOLE
+        return packs(rooms, [share.memory_on(size) for share in shares] + [size] * gpus)
+
+    def opens(self, n: int) -> bool:
+        """Whether somebody could move to the node, were it open."""
+        if n not in self._opens:
+            elsewhere = (v for m, victims in self._by_node.items() if m != n for v in victims)
+            self._opens[n] = any(n in self._fit(v) for v in elsewhere)
+        return self._opens[n]
+
+    def _fit(self, v: int) -> list[int]:
+        overlay, allowed = self._overlay, self._placer.allowed(v)
+        kind = overlay.request[v], overlay.jobs.task_portion[v], id(allowed)
+        if kind not in self._fitting:
+            fitting = overlay.nodes.fitting(v, self._placer.by_name)
+            self._fitting[kind] = [m for m in fitting if allowed is None or allowed[m]]
+        return self._fitting[kind]
+
+
 class Solver:
     """One attempt to make room for one job that has pods to place. ``victims``: jobs that may be taken from, at least
     one, in order of the request. ``foregone``: see ``validators.Foregone``. ``stay``: a validator wants a place for all
@@ -319,9 +293,13 @@ class Solver:
         self._evicted: Mark = self._overlay.checkpoint()
         self._kinds: dict[tuple[object, ...], int] = {}
         self._undisturbed: bool
+        self._reach: Reach | None = None
+        self._passed_over: list[tuple[int, list[int]]] = []
 
-    def solve(self) -> bool:
-        """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
+    def solve(self, reach: Reach | None = None) -> bool:
+        """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind.
+        ``reach``: tells of the first pod."""
+        self._reach = reach
         overlay, job = self._overlay, self._job
         tasks = list(overlay.wanted(job)[0])
         start = overlay.checkpoint()
@@ -407,7 +385,10 @@ class Solver:
         overlay, scenario = self._overlay, self._scenario
         if scenario.latest is None:
             return self._simulate([], nodes)[1] if scenario.recorded else None
-        for node in scenario.nodes_of_latest():
+        there = scenario.nodes_of_latest()
+        for node in there:
+            if self._in_vain(node, nodes, alone=len(there) == 1):
+                continue
             extra = scenario.victims_on(node)
             hopeless = doomed is not None or (headroom is not None and not headroom.enough(extra))
             if hopeless and scenario.is_recorded.isdisjoint(extra):
@@ -425,6 +406,29 @@ class Solver:
             if not self._tools.budget.spend():
                 break
         return None
+
+    def _in_vain(self, node: int, nodes: set[int], *, alone: bool) -> bool:
+        """Whether it is plain that the pod finds no place there, or that somebody else finds none. The latter may leave
+        the node open, which is seen to once it counts. ``alone``: a refusal ends nothing else."""
+        reach, scenario = self._reach, self._scenario
+        if reach is None or len(scenario.part) > 1:
+            return False
+        if reach.tells(node):
+            opens = node not in nodes and reach.opens(node)
+            if not reach.of_all(node, stay=alone and not opens):
+                return True
+            extra = scenario.victims_on(node)
+            if not reach.of(node, extra, stay=False):
+                return True
+            if alone and not reach.of(node, extra, stay=True):
+                if opens:
+                    self._passed_over.append((node, extra))
+                return True
+        for n, passed_over in self._passed_over:
+            if n not in nodes and self._simulate(passed_over, nodes | {n})[0]:
+                nodes.add(n)
+        self._passed_over.clear()
+        return False
 
     def _simulate(self, extra: list[int], nodes: set[int]) -> tuple[bool, Found | None]:
         """Evict, place again, ask the validators. Whether the part fits, and its solution if they agree: a refusal
@@ -494,6 +498,3 @@ class Solver:
             chosen[group_of[t]] = None
         left = {overlay.node_before(t) for t in out}
         return Found([group for groups in by_job.values() for group in groups], left)
-
-
-__all__ = ["Share", "Solver", "Tools"]

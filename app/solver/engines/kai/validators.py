@@ -3,49 +3,19 @@
 Source of the rules: KAI's proportion plugin (reclaimable, strategies) and its minruntime plugin; docs/engines/kai.md.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from app.solver.compiled import Tree
-from app.solver.engines.kai.chance import Chance
+from app.solver.engines.kai.chance import Chance, Refusal, Scenario, Trail
 from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RELEASING, RUNNING, Share, total
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import NOTHING, Comparison, QueueOrder, holds_within, minus, plus
 from app.solver.model.base import seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a victim or a scenario is out: a stable rule, the workload or queue it is about, the numbers compared."""
-
-    rule: str
-    detail: str
-    numbers: dict[str, Any] = field(default_factory=dict)
-
-
-class Scenario(Protocol):
-    """What validators judge: the victims listed for ``part``, the first pods of the pending gang of ``job``.
-
-    ``listed``: pods by job; ``elastic``: the jobs of those that need fewer pods than they have; ``taking``: the jobs
-    that the try takes from."""
-
-    @property
-    def job(self) -> int: ...
-    @property
-    def part(self) -> Sequence[int]: ...
-    @property
-    def listed(self) -> dict[int, list[int]]: ...
-    @property
-    def elastic(self) -> list[int]: ...
-    @property
-    def taking(self) -> Collection[int]: ...
-    @property
-    def pods(self) -> int: ...
-
 
 VictimFilter = Callable[[int, int], Refusal | None]
 """(pending job, victim job) -> why the victim may not be taken at all; None where it may."""
@@ -86,6 +56,17 @@ def without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
                 numbers = {"workload": overlay.jobs.id[victim], "task": overlay.jobs.task_name[t]}
                 return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
     return None
+
+
+def forgotten(overlay: Overlay, trail: Trail, job: int) -> bool:
+    """Released 0.17 takes a solved gang for unsolved while some pod set lacks pods, be it one that the gang can do
+    without; and then it neither carries the solution out nor gives it back."""
+    gang = overlay.jobs.gang[job]
+    if gang is None or overlay.exact or gang.every_set_satisfied(overlay.used_pods(job)):
+        return False
+    overlay.forget()
+    trail.note("statement-forgotten", "it was solved, and the released scheduler takes it for unsolved")
+    return True
 
 
 def may_reclaim(overlay: Overlay, order: QueueOrder, job: int) -> Refusal | None:
@@ -204,6 +185,10 @@ class Balance:
             remaining[q] = minus(remaining[q] if q in remaining else before.held(q), taken.all)
             involved[q] = involved.get(q, set[int]()) | involved[queue]
         return None
+
+    def spares(self, leaf: int, want: Share, queue: int) -> bool:
+        """Whether nothing of a queue may be taken: while something is, it holds no more than now, and never below 0."""
+        return self.take(leaf, want, queue, Taken(NOTHING, NOTHING, list), {}, {}) is not None
 
     def _may_take(self, left: Share, queue: int, *, under_quota: bool) -> bool:
         """KAI's two strategies: the queue holds more than its allocatable share; or the reclaimer stays within its

@@ -47,7 +47,7 @@ def test_running_shares_are_packed_in_their_order() -> None:
     of = Node(3, 600, 500, 400, 100, 0, 400)
     of.seed(*[RUNNING] * 4)
     assert of.left == (1000, 1000, 400), "600 + 400 on one, 500 + 100 on another"
-    assert of.gpus.fits_shared(5, 0)
+    assert of.gpus.fitting_shared(5, [0])
     assert of.gpus.share == [True] * 4 + [False, True], "whole ones share nothing"
 
 
@@ -62,7 +62,7 @@ def test_a_device_that_everybody_leaves_is_a_whole_one_for_who_comes() -> None:
     of = Node(1, 600, 600)
     of.seed(RELEASING)
     assert of.left[:2] == (1000, 0)
-    assert not of.gpus.fits_shared(1, 0)
+    assert not of.gpus.fitting_shared(1, [0])
     assert of.put(1, now=True) == PIPELINED
     assert of.left[:2] == (0, 0)
     assert set(of.gpus.on(0)).isdisjoint(of.gpus.on(1))
@@ -111,7 +111,7 @@ def test_a_node_short_of_a_gpu_takes_no_share_whatever_room_its_devices_have(dev
 def test_a_device_is_full_at_one_gpu(share: int, fits: bool) -> None:
     of = Node(1, 600, share)
     of.seed(RUNNING)
-    assert (of.gpus.fits(1, 0), of.gpus.fits_idle(1, 0), of.gpus.fits_shared(1, 0)) == (fits, fits, fits)
+    assert (of.gpus.fits(1, 0), of.gpus.fits_idle(1, 0), bool(of.gpus.fitting_shared(1, [0]))) == (fits, fits, fits)
     assert of.gpus.room(0) == (0.4, 0)
 
 

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from app.solver.engines.kai.chance import Trail
 from app.solver.engines.kai.explain import Recorder
 from app.solver.engines.kai.queue_order import OverBound
-from app.solver.engines.kai.solver import Trail
 
 TELLING = ["no-easier", "no-room", "too-few-gpus", "too-few-victims", "saturation", "over-limit", "search-cut-short"]
 """From the failure that tells least of what stands in the way; saturation stands for all that a validator refuses."""
