@@ -51,7 +51,7 @@ class PlainCycle:
         self._crowd, self._sums, self._jobs, self._now = crowd, crowd.sums, crowd.jobs, now
         self._policy = crowd.configuration.policy
         self._order = crowd.order()
-        self._lines, self._victims, self._kinds = crowd.lines.copy(), crowd.victims.copy(), crowd.kinds.copy()
+        self._lines, self._victims, self._kinds = crowd.lines.copy(), crowd.victims.copy(), dict(crowd.kinds)
         self._placed: dict[int, int] = {}
         self._evicted: dict[int, int] = {}
         self._keys: dict[int, Key] = {}
@@ -179,12 +179,11 @@ class PlainCycle:
 
     def _each(self, action: Action) -> bool:
         """Reclaim and preempt. Who fails without a try may keep others of his queue from theirs."""
-        left = self._kinds.copy()
-        if not self._hope(action, left, None):
+        if not self._hope(action, self._kinds, None):
             return True
         if self._crowd.protects:
             return False
-        tree = self._tree(self._lines)
+        left, tree = self._kinds.copy(), self._tree(self._lines)
         while (turn := tree.next()) is not None:
             safe_point()
             queue, number = turn[0], turn[1].pop()
