@@ -177,11 +177,12 @@ class Contenders:
 class Turn:
     """The jobs of one leaf in one simulation: ``base`` is shared and read from ``at``, ``more`` sorted worst first."""
 
-    __slots__ = ("at", "base", "more", "without")
+    __slots__ = ("at", "base", "more", "want", "without")
 
     def __init__(self, base: list[Entry], without: Mapping[int, None]) -> None:
         self.base = base
         self.at = 0
+        self.want: Share | None = None
         self.more: list[Entry] = []
         self.without = without
         self._skip()
@@ -195,6 +196,7 @@ class Turn:
 
     def pop(self) -> int:
         """Take the next job."""
+        self.want = None
         if self._extra_first():
             return self.more.pop()[1]
         job = self.base[self.at][1]
@@ -251,6 +253,7 @@ class Turns:
             else:
                 leaf.more.append((keys[job], job))
                 leaf.more.sort(reverse=True)
+                leaf.want = None
 
     def pop(self) -> int | None:
         """The next job; None when there are none."""
@@ -262,10 +265,16 @@ class Turns:
 def _turn_first(
     overlay: Overlay, order: QueueOrder, part: tuple[int, Share], a: Node[Turn], b: Node[Turn]
 ) -> bool:  # fmt: skip
-    first_a, first_b = best_of(a).best()[1], best_of(b).best()[1]
-    want_a = part[1] if first_a == part[0] else overlay.wanted(first_a)[1]
-    want_b = part[1] if first_b == part[0] else overlay.wanted(first_b)[1]
+    want_a, want_b = _want(overlay, part, best_of(a)), _want(overlay, part, best_of(b))
     return order.first(a.queue, b.queue, want_a, want_b, NOTHING, NOTHING)
+
+
+def _want(overlay: Overlay, part: tuple[int, Share], turn: Turn) -> Share:
+    """What the next job would add: nothing changes that before its turn."""
+    if turn.want is None:
+        job = turn.best()[1]
+        turn.want = part[1] if job == part[0] else overlay.wanted(job)[1]
+    return turn.want
 
 
 _Jobs = TypeVar("_Jobs", Waiting, Turn)
