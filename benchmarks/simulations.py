@@ -47,6 +47,10 @@ CHAINS = {TRAINING: 8, 1: 16}
 TRAININGS = 0.1
 PAUSE, BURST_LASTS, LASTS = 90, 120, 6000
 """Seconds in the mean: between two bursts, of a burst, of all else."""
+MIXED, MIXED_NODES, LONGEST = 2_000, 20, 36_000
+"""Jobs, nodes, seconds."""
+LARGE = 96_000
+"""Thousandths of a core."""
 
 Body = dict[str, Any]
 
@@ -146,7 +150,7 @@ def _overload(engine: str) -> Body:
             job["ask"] |= {"preemptible": True}
         jobs.append(job)
     jobs.sort(key=lambda job: job["submitted_at"])
-    return {**_of_three(engine, OVERLOADED_NODES, ("cpu", "gpu")), "jobs": jobs}
+    return {**_of_three(engine, *_alike(OVERLOADED_NODES, ("cpu", "gpu"))), "jobs": jobs}
 
 
 def _root_of(engine: str) -> str:
@@ -154,22 +158,53 @@ def _root_of(engine: str) -> str:
     return "root." if engine == "yunikorn" else ""
 
 
-def _of_three(engine: str, count: int, resources: Sequence[str]) -> Body:
-    """Tenants a, b and c with a third each of so many nodes of eight."""
-    tenants = [_root_of(engine) + name for name in "abc"]
-    third: Body | None = {resource: {"guaranteed": count * GPUS // 3} for resource in resources}
-    if engine == "kueue":
-        queues = [_queue("all", None, None), *(_queue(name, "all", third, kueue=PREEMPTS) for name in tenants)]
-        return {"configuration": {"engine": engine, "queues": queues}}
-    if engine == "kai":
-        all_of_it = {resource: {"guaranteed": count * GPUS} for resource in resources}
-        queues = [_queue("root", None, all_of_it), *(_queue(name, "root", third) for name in tenants)]
-    elif engine == "yunikorn":
-        queues = [_queue("root", None, None), *(_queue(name, "root", third) for name in tenants)]
-    else:
-        queues = [_queue(name, None, None if engine == "kube-scheduler" else third) for name in tenants]
+def _alike(count: int, resources: Sequence[str]) -> tuple[list[Body], Body, Body]:
+    """So many nodes of eight, a third of what they have, and all of it."""
     nodes = [{"name": f"n{i:02}", "capacity": dict.fromkeys(resources, GPUS)} for i in range(count)]
+    third, all_of_it = ({r: {"guaranteed": count * GPUS // part} for r in resources} for part in (3, 1))
+    return nodes, third, all_of_it
+
+
+def _of_three(engine: str, nodes: list[Body], third: Body, all_of_it: Body) -> Body:
+    """Tenants a, b and c with a third each of these nodes."""
+    names = [_root_of(engine) + name for name in "abc"]
+    if engine == "kueue":
+        queues = [_queue("all", None, None), *(_queue(name, "all", third, kueue=PREEMPTS) for name in names)]
+        return {"configuration": {"engine": engine, "queues": queues}}
+    if engine in TREES:
+        top = _queue("root", None, all_of_it if engine == "kai" else None)
+        queues = [top, *(_queue(name, "root", third) for name in names)]
+    else:
+        queues = [_queue(name, None, None if engine == "kube-scheduler" else third) for name in names]
     return {"configuration": {"engine": engine, "queues": queues}, "state": {"nodes": nodes}}
+
+
+def _mixed(engine: str, count: int) -> Body | None:
+    """Pods of many shapes that ask for three times what twenty nodes have, in queues with a third each: Alibaba's, at
+    random within so short a time, none for more than ten hours. Priorities are drawn beside those of its classes."""
+    if not (TRACES / "openb_pods.csv.gz").exists():
+        return None
+    draw, jobs = random.Random(5), (_alibaba(engine) or {})["jobs"]
+    every = list(_table("openb_nodes.csv.gz"))
+    large = [node for node in every if int(node["gpu"]) == GPUS and int(node["cpu_milli"]) >= LARGE]
+    small = [node for node in every if int(node["gpu"]) < GPUS]
+    nodes = draw.sample(large, MIXED_NODES // 2) + draw.sample(small, MIXED_NODES // 2)
+    there = list(zip(*map(_capacity, nodes), strict=True))
+    jobs = sorted(jobs, key=lambda job: job["submitted_at"])[:count]
+    jobs = [job for job in jobs if all(of <= max(each) for of, each in zip(_amounts(job), there, strict=True))]
+    for job in jobs:
+        job["duration"] = min(job["duration"], LONGEST)
+    work = zip(*([of * job["duration"] for of in _amounts(job)] for job in jobs), strict=True)
+    within = max(sum(done) / (3 * sum(each)) for done, each in zip(work, there, strict=True))
+    for job, at in zip(jobs, sorted(draw.uniform(0, within) for _ in jobs), strict=True):
+        job["submitted_at"] = int(at)
+        ask = job["ask"]
+        ask |= {"queue": _root_of(engine) + draw.choice("abc"), "priority": ask["priority"] + draw.randrange(10)}
+        ask["tasks"][0].pop("node_affinity", None)
+        if engine == "kai":
+            ask["preemptible"] = True
+    third, all_of_it = _part(nodes, 1 / 3), _part(nodes, 1)
+    return {**_of_three(engine, [_as_node(node) for node in nodes], third, all_of_it), "jobs": jobs}
 
 
 def _backlog(engine: str, count: int) -> Body:
@@ -182,7 +217,7 @@ def _backlog(engine: str, count: int) -> Body:
             "queue": _root_of(engine) + "abc"[site % 3], "priority": draw.randrange(10),
         } | ({"preemptible": True} if engine == "kai" else {})  # fmt: skip
     used = sum(job["duration"] for job in jobs) / jobs[-1]["submitted_at"]
-    return {**_of_three(engine, max(1, int(used / 3) // GPUS), ("cpu",)), "jobs": jobs}
+    return {**_of_three(engine, *_alike(max(1, int(used / 3) // GPUS), ("cpu",))), "jobs": jobs}
 
 
 def _drawn(draw: random.Random, mean: float) -> int:
@@ -224,14 +259,24 @@ def _alibaba(engine: str) -> Body | None:
         _queue(prefix + name, "root" if top else None, None if engine == "kube-scheduler" else _part(nodes, part))
         for name, part in PARTS.items()
     ]
-    state = [
-        {
-            "name": n["sn"],
-            "capacity": {"cpu": f"{n['cpu_milli']}m", "memory": f"{n['memory_mib']}Mi", "gpu": int(n["gpu"])},
-        }
-        for n in nodes
-    ]
-    return {"configuration": {"engine": engine, "queues": [*top, *leaves]}, "state": {"nodes": state}, "jobs": jobs}
+    state = {"nodes": list(map(_as_node, nodes))}
+    return {"configuration": {"engine": engine, "queues": [*top, *leaves]}, "state": state, "jobs": jobs}
+
+
+def _as_node(row: dict[str, str]) -> Body:
+    capacity = {"cpu": f"{row['cpu_milli']}m", "memory": f"{row['memory_mib']}Mi", "gpu": int(row["gpu"])}
+    return {"name": row["sn"], "capacity": capacity}
+
+
+def _capacity(row: dict[str, str]) -> list[int]:
+    """Thousandths of a core, MiB, thousandths of a GPU."""
+    return [int(row["cpu_milli"]), int(row["memory_mib"]), 1000 * int(row["gpu"])]
+
+
+def _amounts(job: Body) -> list[int]:
+    """The same of what a pod requests."""
+    requests = job["ask"]["tasks"][0]["requests"]
+    return [int(requests["cpu"][:-1]), int(requests["memory"][:-2]), round(1000 * requests.get("gpu", 0))]
 
 
 def _pod(pod: dict[str, str], prefix: str, lasts: int, *, by_model: bool) -> Body:
@@ -260,10 +305,9 @@ def _by_model(nodes: list[dict[str, str]]) -> Body:
 
 
 def _part(nodes: list[dict[str, str]], part: float) -> Body:
-    cpu, memory, gpu = (sum(int(n[c]) for n in nodes) * part for c in ("cpu_milli", "memory_mib", "gpu"))
+    cpu, memory, gpu = (int(sum(each) * part) for each in zip(*map(_capacity, nodes), strict=True))
     return {
-        "cpu": {"guaranteed": f"{int(cpu)}m"}, "memory": {"guaranteed": f"{int(memory)}Mi"},
-        "gpu": {"guaranteed": f"{int(1000 * gpu)}m"},
+        "cpu": {"guaranteed": f"{cpu}m"}, "memory": {"guaranteed": f"{memory}Mi"}, "gpu": {"guaranteed": f"{gpu}m"},
     }  # fmt: skip
 
 
@@ -327,6 +371,16 @@ CASES = [
             ("kai", 1_500, 3_000),
             ("ytsaurus", 3_000, 410),
             ("kube-scheduler", 8_000, 280),
+        )
+    ),
+    *(
+        Case(f"mixed-{engine}", budget, partial(_mixed, engine, MIXED))
+        for engine, budget in (
+            ("kueue", 5_000),
+            ("yunikorn", 5_000),
+            ("kai", 50_000),
+            ("ytsaurus", 5_000),
+            ("kube-scheduler", 2_000),
         )
     ),
 ]
