@@ -47,8 +47,8 @@ CHAINS = {TRAINING: 8, 1: 16}
 TRAININGS = 0.1
 PAUSE, BURST_LASTS, LASTS = 90, 120, 6000
 """Seconds in the mean: between two bursts, of a burst, of all else."""
-MIXED, MIXED_NODES, LONGEST = 2_000, 20, 36_000
-"""Jobs, nodes, seconds."""
+MIXED_NODES, LONGEST = 20, 36_000
+"""Nodes, seconds."""
 LARGE = 96_000
 """Thousandths of a core."""
 
@@ -346,21 +346,21 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 
 
 CASES = [
-    Case("kueue-nasa", 52, _nasa),
+    Case("kueue-nasa", 68, _nasa),
     Case("kueue-alibaba", 64, lambda: _alibaba("kueue")),
     Case("yunikorn-alibaba", 71, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 85, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 98, lambda: _alibaba("ytsaurus")),
     Case("kube-scheduler-alibaba", 164, lambda: _alibaba("kube-scheduler")),
-    Case("kueue-170-cohorts", 58, _grid),
+    Case("kueue-170-cohorts", 83, _grid),
     *(
         Case(f"overload-{engine}", budget, partial(_overload, engine))
         for engine, budget in (
-            ("kueue", 350),
-            ("yunikorn", 390),
-            ("kai", 3_000),
-            ("ytsaurus", 1_350),
-            ("kube-scheduler", 520),
+            ("kueue", 494),
+            ("yunikorn", 626),
+            ("kai", 1_060),
+            ("ytsaurus", 1_090),
+            ("kube-scheduler", 559),
         )
     ),
     *(
@@ -368,19 +368,19 @@ CASES = [
         for engine, count, budget in (
             ("kueue", 20_000, 300),
             ("yunikorn", 8_000, 700),
-            ("kai", 1_500, 3_000),
+            ("kai", 1_500, 440),
             ("ytsaurus", 3_000, 410),
             ("kube-scheduler", 8_000, 280),
         )
     ),
     *(
-        Case(f"mixed-{engine}", budget, partial(_mixed, engine, MIXED))
-        for engine, budget in (
-            ("kueue", 5_000),
-            ("yunikorn", 5_000),
-            ("kai", 50_000),
-            ("ytsaurus", 5_000),
-            ("kube-scheduler", 2_000),
+        Case(f"mixed-{engine}", budget, partial(_mixed, engine, count))
+        for engine, count, budget in (
+            ("kueue", 2_000, 4_300),
+            ("yunikorn", 2_000, 1_800),
+            ("kai", 500, 5_200),
+            ("ytsaurus", 2_000, 2_700),
+            ("kube-scheduler", 2_000, 910),
         )
     ),
 ]
