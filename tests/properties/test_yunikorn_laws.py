@@ -119,7 +119,7 @@ def test_every_law_holds_on_every_answer(kind: Worlds) -> None:
 
 @pytest.mark.parametrize("kind", [worlds(), tenants()], ids=["worlds", "tenants"])
 def test_whoever_can_find_nobody_is_told_to_wait(met: Met, kind: Worlds) -> None:
-    @QUICK
+    @examples(400, QUICK)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         of = data.draw(kind)

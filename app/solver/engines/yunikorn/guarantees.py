@@ -9,6 +9,7 @@ and no sequence of them can return to where it was.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -161,12 +162,13 @@ _TOGETHER = 1 << 16
 
 
 class Giving:
-    """What everybody of other queues than one could give, as far as law 2 lets them go, for an ask that weighs nothing:
-    whatever else keeps them."""
+    """What everybody of other queues than ``queue`` could give to an ask of it, as far as law 2 lets them go below the
+    fork, whatever else keeps them. Queues above both gain the ask as well: nobody knows yet how much."""
 
     def __init__(self, overlay: Overlay, queue: int) -> None:
         self._overlay = overlay
         state, tree = overlay.state, overlay.state.configuration.tree
+        self._gains = set(chain.from_iterable(state.configuration.path_cells[queue].values()))
         eligible = state.eligible & (state.queue != queue)
         if overlay.gone is not None:
             eligible &= ~overlay.gone
@@ -199,10 +201,13 @@ class Giving:
         return np.minimum(by_leaf, np.array(self._bounds(resource), dtype=np.float64)[:, None]).sum(0)
 
     def _bounds(self, resource: int) -> list[int]:
-        """By leaf, the most that it may give: what it has above each guarantee on its path."""
-        state, slack = self._overlay.state, self._overlay.slack
+        """By leaf, the most that it may give: what it has above each guarantee on its path below the fork."""
+        state, slack, gains = self._overlay.state, self._overlay.slack, self._gains
         cells, top = state.configuration.path_cells, WIDEST if state.narrow else -_UNBOUND
-        return [min([top, *(max(0, -slack[cell]) for cell in cells[leaf].get(resource, ()))]) for leaf in self._leaves]
+        return [
+            min([top, *(max(0, -slack[cell]) for cell in cells[leaf].get(resource, ()) if cell not in gains)])
+            for leaf in self._leaves
+        ]
 
 
 def claim_of(overlay: Overlay, request: Request) -> int | None:
