@@ -182,9 +182,10 @@ def _of_three(engine: str, nodes: list[Body], third: Body, all_of_it: Body) -> B
 def _mixed(engine: str, count: int) -> Body | None:
     """Pods of many shapes that ask for three times what twenty nodes have, in queues with a third each: Alibaba's, at
     random within so short a time, none for more than ten hours. Priorities are drawn beside those of its classes."""
-    if not (TRACES / "openb_pods.csv.gz").exists():
+    body = _alibaba(engine)
+    if body is None:
         return None
-    draw, jobs = random.Random(5), (_alibaba(engine) or {})["jobs"]
+    draw, jobs = random.Random(5), body["jobs"]
     every = list(_table("openb_nodes.csv.gz"))
     large = [node for node in every if int(node["gpu"]) == GPUS and int(node["cpu_milli"]) >= LARGE]
     small = [node for node in every if int(node["gpu"]) < GPUS]
@@ -364,24 +365,32 @@ CASES = [
         )
     ),
     *(
-        Case(f"backlog-{engine}", budget, partial(_backlog, engine, count))
-        for engine, count, budget in (
-            ("kueue", 20_000, 300),
-            ("yunikorn", 8_000, 700),
-            ("kai", 1_500, 440),
-            ("ytsaurus", 3_000, 410),
-            ("kube-scheduler", 8_000, 280),
+        Case(f"{name}-{engine}", budget, partial(body, engine, count))
+        for name, body, of in (
+            (
+                "backlog",
+                _backlog,
+                (
+                    ("kueue", 20_000, 300),
+                    ("yunikorn", 8_000, 700),
+                    ("kai", 1_500, 440),
+                    ("ytsaurus", 3_000, 410),
+                    ("kube-scheduler", 8_000, 280),
+                ),
+            ),
+            (
+                "mixed",
+                _mixed,
+                (
+                    ("kueue", 2_000, 4_300),
+                    ("yunikorn", 2_000, 1_800),
+                    ("kai", 500, 5_200),
+                    ("ytsaurus", 2_000, 2_700),
+                    ("kube-scheduler", 2_000, 910),
+                ),
+            ),
         )
-    ),
-    *(
-        Case(f"mixed-{engine}", budget, partial(_mixed, engine, count))
-        for engine, count, budget in (
-            ("kueue", 2_000, 4_300),
-            ("yunikorn", 2_000, 1_800),
-            ("kai", 500, 5_200),
-            ("ytsaurus", 2_000, 2_700),
-            ("kube-scheduler", 2_000, 910),
-        )
+        for engine, count, budget in of
     ),
 ]
 

@@ -267,8 +267,7 @@ def _offers(world: World, of: Attempt) -> Offers | None:
 def _offered(world: World, of: Attempt, offers: Offers, chance: Chance) -> Outcome | None:
     """See ``attempt_unseen``, of one that is nominated nowhere, where all nodes are looked at."""
     pod = of.pods[0]
-    higher = world.vain.get(of.kind)
-    if higher is None or higher[0] != world.claims_lost or higher[1] < pod.priority:
+    if not _no_less_waits(world, of):
         offers.follow(world, pod)
         nodes, scores = offers.fitting(world)
         if nodes:
@@ -287,8 +286,7 @@ def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
     without all that is less important. That is less, and claims count for more, the lower its priority is.
     ``known``: the stamps that nodes had then, if it did."""
     pod, stamps = of.pods[0], world.stamps
-    higher = world.vain.get(of.kind)
-    if higher is None or higher[0] != world.claims_lost or higher[1] < pod.priority:
+    if not _no_less_waits(world, of):
         if known is None:
             return False
         changed: list[int] = (known != stamps).nonzero()[0].tolist()
@@ -298,14 +296,19 @@ def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
     return True
 
 
+def _no_less_waits(world: World, of: Attempt) -> bool:
+    """Whether one of its kind that matters as much or more waited in vain, and no nomination has gone since."""
+    waits = world.vain.get(of.kind)
+    return waits is not None and waits[0] == world.claims_lost and waits[1] >= of.pods[0].priority
+
+
 def _wait(world: World, of: Attempt) -> None:
-    vain, priority = world.state.vain, of.pods[0].priority
+    vain = world.state.vain
     if len(vain) >= _MOST_IN_VAIN:
         vain.clear()
     vain[of.alike] = world.stamps
-    higher = world.vain.get(of.kind)
-    if higher is None or higher[0] != world.claims_lost or higher[1] < priority:
-        world.vain[of.kind] = world.claims_lost, priority
+    if not _no_less_waits(world, of):
+        world.vain[of.kind] = world.claims_lost, of.pods[0].priority
 
 
 def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:

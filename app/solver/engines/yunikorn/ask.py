@@ -26,7 +26,7 @@ from app.solver.engines.yunikorn.guarantees import (
 )
 from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Held, Overlay, Request, whose_is
 from app.solver.engines.yunikorn.shipped import Preemptor
-from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, CompiledState, Doubles, Ints
+from app.solver.engines.yunikorn.state import OPTED_OUT, ORIGINATOR, Bools, CompiledState, Ints
 from app.solver.model.base import units
 
 EXACT_CANDIDATES = 16
@@ -216,13 +216,11 @@ def may_find(overlay: Overlay, request: Request, now: int) -> bool:
         return True
     key = "anybody", request.queue
     if key not in vain:
-        vain[key] = request, (Giving(overlay, request.queue), dict[int, Doubles]())
-    giving, rooms = vain[key][1]
+        vain[key] = request, Giving(overlay, request.queue)
+    giving: Giving = vain[key][1]
     enough = state.schedulable
     for r, amount in request.needs.items():
-        if (room := rooms.get(r)) is None:
-            room = rooms[r] = giving.room(r)
-        enough = enough & (room >= amount)
+        enough = enough & (giving.room(r) >= amount)
     return bool(enough.any())
 
 

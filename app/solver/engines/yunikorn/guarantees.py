@@ -166,7 +166,7 @@ class Giving:
     fork, whatever else keeps them. Queues above both gain the ask as well: nobody knows yet how much."""
 
     def __init__(self, overlay: Overlay, queue: int) -> None:
-        self._overlay = overlay
+        self._overlay, self._rooms = overlay, dict[int, Doubles]()
         state, tree = overlay.state, overlay.state.configuration.tree
         self._gains = set(chain.from_iterable(state.configuration.path_cells[queue].values()))
         eligible = state.eligible & (state.queue != queue)
@@ -185,11 +185,13 @@ class Giving:
     def room(self, resource: int) -> Doubles:
         """By node what is free with the most that those there can give together: a leaf gives no more than it has above
         its guarantees, where few leaves are on few nodes. In doubles: perhaps too much, never too little."""
-        most, free = self._most(resource), self._overlay.free
-        if resource >= free.shape[1]:
-            return most
-        there = free[:, resource].astype(np.float64)
-        return there + most + (np.abs(there) + most) * SURE
+        if (known := self._rooms.get(resource)) is None:
+            known, free = self._most(resource), self._overlay.free
+            if resource < free.shape[1]:
+                there = free[:, resource].astype(np.float64)
+                known = there + known + (np.abs(there) + known) * SURE
+            self._rooms[resource] = known
+        return known
 
     def _most(self, resource: int) -> Doubles:
         state, among, size = self._overlay.state, self._candidates, len(self._overlay.state.nodes)
