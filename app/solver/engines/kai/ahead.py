@@ -1,27 +1,27 @@
-"""Sums that go ahead of the compiled state in a run that nobody watches: what is free on nodes, what queues hold, and
-which jobs wait and run, change by change; and where each pod goes of a job that asks alone, if all of it starts.
+"""Sums of a run that nobody watches, change by change: what is free on nodes, what queues hold, and which jobs wait
+and run; and where each pod goes of a job that asks alone, if all of it starts.
 
 Then no order of queues or jobs decides anything, and nobody waits after the first action. Source: ``placing``, whose
 rules these are; what is free is idle, for nothing is on its way out.
 """
 
+from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Sequence
-from operator import add
+from collections.abc import Sequence
+from functools import partial
+from operator import add, le
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from app.solver import rounds
 from app.solver.compiled import ResourceIndex, Unlogged
 from app.solver.engines.kai.fair_share import divided
 from app.solver.engines.kai.jobs import (
     BOUNDLESS,
     CPU,
     GPU,
-    KAI_UNLIMITED,
     MEMORY,
     OLDEST,
     RUNNING,
@@ -37,6 +37,7 @@ from app.solver.engines.kai.jobs import (
     portion_of,
     rank,
     task_key,
+    total,
     with_shares,
 )
 from app.solver.engines.kai.nodes import WHOLE, GpuShares
@@ -51,6 +52,8 @@ Flags = NDArray[np.bool_]
 _LARGE = 2**50
 """Steps of one pod that are counted exactly with those of many others."""
 _NONE = -1
+_FEW, _LONG = 16, 4096
+"""Changes of nodes that are looked at one by one, and those that are remembered."""
 
 
 class Request(NamedTuple):
@@ -59,50 +62,10 @@ class Request(NamedTuple):
     vector: Vector
     portion: Portion | None
 
-
-class Ahead(rounds.Ahead[CompiledState]):
-    """See ``rounds.Ahead``. Changes are counted once a round may be plain; sums are made anew of a state that has
-    followed where that is less. ``_gone``: what went since the last round."""
-
-    def __init__(self, loaded: CompiledState) -> None:
-        self._loaded = loaded
-        self._moves: list[tuple[str, Workload | None]] = []
-        self._gone: set[str] = set()
-        self._sums: Sums | None = None
-        self._lost = False
-
-    def moved(self, name: str, after: Workload | None) -> bool:
-        if after is None:
-            self._gone.add(name)
-        elif name in self._gone:  # there is no telling whether it comes last now or where it was
-            self._lost = True
-        self._moves.append((name, after))
-        return True
-
-    def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
-        self._gone.clear()
-        loaded = follow()
-        if self._sums is None or self._lost or len(self._moves) > len(loaded.workloads):
-            self._loaded, self._sums, self._lost = loaded, None, False
-            self._moves.clear()
-        return loaded
-
-    def sums(self) -> "Sums | None":
-        """As of a round; None: they can't be told."""
-        self._gone.clear()
-        if self._lost:
-            return None
-        if self._sums is None:
-            self._sums = Sums(self._loaded)
-        latest: dict[str, Workload | None] = {}
-        for name, after in self._moves:
-            if after is not None and latest.get(name, after) is None:
-                self._sums.move(name, None)  # it comes last now
-            latest[name] = after
-        for name, after in latest.items():
-            self._sums.move(name, after)
-        self._moves.clear()
-        return self._sums if self._sums.known else None
+    @property
+    def want(self) -> Share:
+        """Of it what queues count."""
+        return self.vector[CPU], self.vector[MEMORY], self.vector[GPU]
 
 
 class _Shared(NamedTuple):
@@ -117,26 +80,27 @@ class Sums:
     """What nodes have free and queues hold. Nodes go by the order of their names. ``free``: by resource and node;
     ``_whole``: GPUs that nobody takes whole; ``_room``: MiB that the emptiest shared device of each node has, below 0
     where none has any; ``_shared``: pods with shares, by node; ``held``: what runs, each with its place in the state,
-    ``odd``: of that what can't be counted; ``_over``: nodes that are promised too much; ``moved``: who did lately."""
+    ``odd``: of that what can't be counted; ``_over``: nodes that are promised too much; ``moved``: who did lately;
+    ``changes``: nodes of which somebody took or gave back, one after the other."""
 
     def __init__(self, state: CompiledState) -> None:
         nodes, tree = layout(state), state.configuration.tree
         order = nodes.by_name
         self.names = [state.node_name[n] for n in order]
-        self.held: dict[str, tuple[int, Workload]] = {}
-        self._number = 0
-        self._configuration = state.configuration
+        self.held, self._number = dict[str, tuple[int, Workload]](), 0
+        self.state, self._configuration = state, state.configuration
         self.place = {name: place for place, name in enumerate(self.names)}
         self.paths = [tree.path(q) for q in range(len(tree))]
-        self.state = state
         self.allocated, self.fixed = ([[0] * len(tree) for _ in range(GPU + 1)] for _ in range(2))
-        self.moved: set[str] = set()
         self._columns = Columns(ResourceIndex(state.resources.names), state.configuration.policy.release)
         self._readable = Readable()
         self._requests: dict[tuple[tuple[str, Quantity], ...], Request | None] = {}
         self._needs: dict[Portion, Ints] = {}
         self._shared: dict[int, dict[tuple[str, str], _Shared]] = {}
-        self.odd, self._over = set[str](), set[int]()
+        self.odd, self.moved, self._over = set[str](), set[str](), set[int]()
+        self.changes, self._rooms = list[int](), dict[Vector, tuple[Flags, int, int]]()
+        of = self._configuration, self.paths, self.allocated, self.fixed
+        self._bounds = Comparison(*of, partial(divided, state, [], [], []))  # nobody asks it for shares
         self._able = bool(order) and len(state.resources) == state.named_by_nodes and not any(
             v[GPU] % WHOLE or max(v) > BOUNDLESS or min(v) < 0 for v in state.capacity
         )  # fmt: skip
@@ -163,6 +127,9 @@ class Sums:
         if not self._able:
             return
         self.moved.add(name)
+        if len(self.changes) > _LONG:
+            self.changes.clear()
+            self._rooms.clear()
         number, before = self.held.pop(name, (self._number, None))
         if before is None:
             self._number += 1
@@ -170,12 +137,12 @@ class Sums:
             if after is not None and self._goes_on(number, before, after):
                 self.held[name] = number, after
                 return
-            self._count(number, before, -1)
+            self._count(number, before, before.tasks, -1)
         self.odd.discard(name)
         if after is not None:
             self.held[name] = number, after
             if not after.evicted and self._counts(after.tasks):
-                self._count(number, after, 1)
+                self._count(number, after, after.tasks, 1)
             else:
                 self.odd.add(name)
 
@@ -184,40 +151,43 @@ class Sums:
         go by their place in the job."""
         if self._shared or after.evicted or (before.queue, before.preemptible) != (after.queue, after.preemptible):
             return False
-        were, are = set(map(id, before.tasks)), set(map(id, after.tasks))
-        new = [task for task in after.tasks if id(task) not in were]
+        new = _apart(after.tasks, before.tasks)
         if not self._counts(new) or any(request.portion is not None for request in map(self.request, new) if request):
             return False
-        if gone := [task for task in before.tasks if id(task) not in are]:
-            self._count(number, replace(before, tasks=gone), -1)
-        if new:
-            self._count(number, replace(after, tasks=new), 1)
+        self._count(number, before, _apart(before.tasks, after.tasks), -1)
+        self._count(number, after, new, 1)
         return True
 
     def _counts(self, tasks: Sequence[Task]) -> bool:
         """Whether all of them run on some node and ask for what can be told."""
-        return all(
-            task.state == "running" and task.node is not None and self.request(task) is not None for task in tasks
-        )
+        return all(task.state == "running" and task.node is not None and self.request(task) for task in tasks)
 
-    def _count(self, number: int, workload: Workload, sign: int) -> None:
-        held = [0, 0, 0]
-        for i, task in enumerate(workload.tasks):
+    def _count(self, number: int, workload: Workload, tasks: Sequence[Task], sign: int) -> None:
+        queue, preemptible = self._configuration.tree.index[workload.queue], workload.preemptible
+        for i, task in enumerate(tasks):
             request = self.request(task)
             assert request is not None
             assert task.node is not None
             vector, place = request.vector, self.place[task.node]
-            for r, amount in enumerate(vector):
-                if r < len(held):
-                    held[r] += sign * amount
-                if amount and r != GPU:
-                    self.free[r, place] -= sign * amount
+            self.hold(queue, vector, sign, preemptible=preemptible)
+            self.take(place, vector, sign)
             shared = None if request.portion is None else _Shared((number, i), request.portion, task.gpu_group)
             self._seat(place, (workload.id, task.name), vector[GPU] if shared is None else shared, sign)
-        for q in self.paths[self._configuration.tree.index[workload.queue]]:
-            for table in (self.allocated,) if workload.preemptible else (self.allocated, self.fixed):
-                for column, amount in zip(table, held, strict=True):
-                    column[q] += amount
+
+    def hold(self, queue: int, amounts: Sequence[int], times: int, *, preemptible: bool) -> None:
+        """The queue and those above it hold so many times these amounts more."""
+        self.book(self.allocated, queue, amounts, times)
+        if not preemptible:
+            self.book(self.fixed, queue, amounts, times)
+
+    def book(self, table: list[list[int]], queue: int, amounts: Sequence[int], times: int) -> None:
+        """The same in any table by resource and queue."""
+        of_cpu, of_memory, of_gpu = table
+        cpu, memory, gpu = amounts[CPU] * times, amounts[MEMORY] * times, amounts[GPU] * times
+        for q in self.paths[queue]:
+            of_cpu[q] += cpu
+            of_memory[q] += memory
+            of_gpu[q] += gpu
 
     def _seat(self, place: int, pod: tuple[str, str], takes: "int | _Shared", sign: int) -> None:
         """Whole GPUs that a pod takes, or its share, and what that leaves of the node's."""
@@ -259,7 +229,10 @@ class Sums:
         requests = [request for task in pods if (request := self.request(task)) is not None]
         shares = any(request.portion is not None for request in requests)
         lacks = len(pods) + holds < (ask.min_available or 1) or len(requests) < len(pods)
-        if lacks or (shares and len(pods) > 1) or not self._within_bounds(ask, requests):
+        queue = self._configuration.tree.index[ask.queue]
+        want = total([request.vector for request in requests], range(len(requests)))
+        over = self.passes_bound(queue, want, preemptible=ask.preemptible is not False)
+        if lacks or (shares and len(pods) > 1) or over:
             return None
         places: list[int] = []
         for request in requests:
@@ -267,25 +240,20 @@ class Sums:
             if place is None:
                 break
             places.append(place)
-            if len(pods) > 1:
-                self.free[:, place] -= request.vector
-        if len(pods) > 1:
-            for request, place in zip(requests, places, strict=False):
-                self.free[:, place] += request.vector
+            self.take(place, request.vector, 1)
+        for request, place in zip(requests, places, strict=False):
+            self.take(place, request.vector, -1)
         return list(zip(pods, places, strict=True)) if len(places) == len(pods) else None
 
     def plain(self, ask: Ask) -> bool:
         """Whether the ask may go to any node, and there is nothing to it but its pods, which wait to be placed."""
         tree = self._configuration.tree
         queue = tree.index.get(ask.queue)
-        return (
-            queue is not None
-            and tree.is_leaf(queue)
-            and bool(ask.tasks)
-            and ask.workload is None
+        return bool(
+            queue is not None and tree.is_leaf(queue) and ask.tasks and ask.workload is None
             and is_plain(ask, self._readable)
             and all(task.state != "gated" and not constraints(task, ask) for task in ask.tasks)
-        )
+        )  # fmt: skip
 
     def request(self, task: Task) -> Request | None:
         """What a pod asks for; None: it can't be told here."""
@@ -311,25 +279,38 @@ class Sums:
             self._needs[portion] = np.array(needs, np.int64)
         return Request(with_shares(vector, portion, None), portion)
 
-    def _within_bounds(self, ask: Ask, requests: Sequence[Request]) -> bool:
-        """Whether the job passes no limit and, where it can't be preempted, no deserved quota on its way up."""
-        configuration = self._configuration
-        fixed = ask.preemptible is False
-        for r in range(GPU + 1):
-            want = sum(request.vector[r] for request in requests)
-            for q in self.paths[configuration.tree.index[ask.queue]] if want else ():
-                if KAI_UNLIMITED != configuration.limit[q][r] < self.allocated[r][q] + want:
-                    return False
-                if fixed and KAI_UNLIMITED != configuration.deserved[q][r] < self.fixed[r][q] + want:
-                    return False
-        return True
+    def passes_bound(self, queue: int, want: Share, *, preemptible: bool) -> bool:
+        """Whether a job would pass a limit or, where it can't be preempted, a deserved quota on its way up."""
+        bounds = self._bounds
+        within = preemptible or bounds.over_deserved(queue, want) is None
+        return not within or bounds.over_limit(queue, want) is not None
 
-    def fits_somewhere(self, vector: Vector) -> bool:
-        """Whether some node has room for a pod that takes so much."""
-        return bool(self._with_room(vector).any())
+    def take(self, place: int, vector: Vector, sign: int) -> None:
+        """A pod that takes so much comes to the node, or leaves it."""
+        for r, amount in enumerate(vector):
+            if amount:
+                self.free[r, place] -= sign * amount
+        self.changes.append(place)
 
-    def _with_room(self, vector: Vector, *, shared: bool = False) -> Flags:
-        """The nodes that take the pod. ``shared``: GPUs are not looked at."""
+    def takes(self, place: int, vector: Vector) -> bool:
+        """Whether the node takes a pod of that."""
+        return bool(self.open[place]) and all(map(le, vector, self.free[:, place].tolist()))
+
+    def with_room(self, vector: Vector) -> tuple[Flags, int]:
+        """Which nodes take it, and how many do. Those that changed since the last look are looked at again."""
+        fits, count, seen = self._rooms.get(vector, (None, 0, 0))
+        if fits is None or len(self.changes) - seen > _FEW:
+            fits = self._fit(vector)
+            count = int(np.count_nonzero(fits))
+        for place in set(self.changes[seen:]) if seen < len(self.changes) <= seen + _FEW else ():
+            count -= int(fits[place])
+            fits[place] = self.takes(place, vector)
+            count += int(fits[place])
+        self._rooms[vector] = fits, count, len(self.changes)
+        return fits, count
+
+    def _fit(self, vector: Vector, *, shared: bool = False) -> Flags:
+        """``shared``: GPUs are not looked at."""
         fits = self.open.copy()
         for r, (amount, free) in enumerate(zip(vector, self.free, strict=True)):
             if amount and not (shared and r == GPU):
@@ -343,9 +324,11 @@ class Sums:
     def best(self, request: Request, *, shares: bool) -> int | None:
         """Where the pod goes. ``shares``: whether anybody has, or asks for, a share of a GPU."""
         vector, portion = request
-        fits = self._with_room(vector, shared=portion is not None)
         need = None if portion is None else self._needs[portion]
-        if need is not None:
+        if need is None:
+            fits, _ = self.with_room(vector)
+        else:
+            fits = self._fit(vector, shared=True)
             fits &= (need <= self._memory) & ((self.free[GPU] >= WHOLE) | (need <= self._room))
             if self._pods is not None:
                 fits &= self.free[self._pods] > 1
@@ -378,6 +361,26 @@ def _rather(nodes: Ints, these: Flags) -> Ints:
     return some if len(some) else nodes
 
 
+def _is_like(job: Ask | Workload | None, other: Ask | Workload | None) -> bool:
+    """Whether there is no more to it than to the other but its pods."""
+    return job is None or (other is not None and bool(job.tasks) and replace(job, tasks=other.tasks) == other)
+
+
+def _apart(tasks: list[Task], others: list[Task]) -> list[Task]:
+    """Those that are none of the others."""
+    ids = set(map(id, others))
+    return [task for task in tasks if id(task) not in ids]
+
+
+def _in_order(tasks: list[Task], before: list[Task]) -> tuple[list[Task], list[Task]]:
+    """They in task order, and the new ones. ``before``: in that order already."""
+    new, are = _apart(tasks, before), set(map(id, tasks))
+    ordered = [task for task in before if id(task) in are]
+    for task in new:
+        insort(ordered, task, key=task_key)
+    return ordered, new
+
+
 def _is_of(ask: Ask, running: Workload) -> bool:
     """Whether what runs is a job as the ask has it, which the ask grows."""
     mine = ask.queue, ask.preemptible is not False, ask.min_available or 1
@@ -388,14 +391,17 @@ Kind = tuple[int, Request, bool]  # queue, what each pod wants, whether it can b
 
 
 class Job(NamedTuple):
-    """One whose pods are alike and each placed by itself. ``waits`` and ``runs``: they, in task order; ``want``: what
-    each asks for of what queues count; ``started``: 0 where it does not run, or nobody knows since when."""
+    """One whose pods are alike and each placed by itself. ``want``: what each asks for of what queues count;
+    ``asked``: an ask of it that was looked at, with all that wait; ``waits`` and ``runs``: pods, in task order;
+    ``started``: 0 where it does not run, or nobody knows since when."""
 
     name: str
     queue: int
     key: Key
     request: Request
     want: Share
+    asked: Ask | None
+    running: Workload | None
     waits: list[Task]
     runs: list[Task]
     started: int
@@ -430,9 +436,10 @@ class Crowd:
                 self.odd.add(name)
             else:
                 self.jobs[number] = after
-        for lines, was, now in (
-            (self.lines, _waits(before), _waits(after)), (self.victims, _may_go(before), _may_go(after)),
-        ):  # fmt: skip
+        of = before, after
+        wait = [(job.queue, job.key) if job is not None and job.waits else None for job in of]
+        may_go = [(job.queue, job.key) if job is not None and job.runs and job.preemptible else None for job in of]
+        for lines, (was, now) in ((self.lines, wait), (self.victims, may_go)):
             if was is not None and was != now:
                 put_in_line(lines, was[0], number, was[1], None)
             if now is not None and was != now:
@@ -443,35 +450,36 @@ class Crowd:
     def _count(self, job: Job | None, sign: int) -> None:
         if job is None or not job.waits:
             return
-        kind, pods = (job.queue, job.request, job.preemptible), sign * len(job.waits)
+        kind = job.queue, job.request, job.preemptible
         self.kinds[kind] += sign
         if not self.kinds[kind]:
             del self.kinds[kind]
-        for q in self.sums.paths[job.queue]:
-            for column, amount in zip(self._wants, job.want, strict=True):
-                column[q] += pods * amount
+        self.sums.book(self._wants, job.queue, job.want, sign * len(job.waits))
 
     def _read(self, number: int, ask: Ask | None, running: Workload | None, before: Job | None) -> Job | None:
         """None: its pods are not alike, or there is more to it. ``before``: pods of it are sound and alike."""
         owner, sums = running or ask, self.sums
-        waits = [] if ask is None else sorted(ask.tasks, key=task_key)
-        runs = [] if running is None else sorted(running.tasks, key=task_key)
-        known = set[int]() if before is None else set(map(id, (*before.waits, *before.runs)))
-        new = [task for task in waits if id(task) not in known]
-        if owner is None or not all(job is None or self._is_simple(job) for job in (ask, running)):
+        asked, waited, ran = (None, [], []) if before is None else (before.asked, before.waits, before.runs)
+        again = before is not None and _is_like(ask, asked) and _is_like(running, before.running)
+        if owner is None or not (again or all(job is None or self._is_simple(job) for job in (ask, running))):
             return None
-        sound = running is None or (running.id not in sums.odd and (ask is None or _is_of(ask, running)))
-        if not sound or (ask is not None and not sums.plain(replace(ask, tasks=new or waits[:1]))):
+        if running is not None and (running.id in sums.odd or not (ask is None or _is_of(ask, running))):
             return None
-        requests = {sums.request(task) for task in (*new, *runs) if id(task) not in known}
-        first, *others = requests | {before.request} if before is not None else requests
-        if first is None or others or first.portion is not None:
+        waits, new = _in_order([] if ask is None else ask.tasks, waited)
+        runs, others = _in_order([] if running is None else running.tasks, ran)
+        if ask is not None and not (again and asked is not None and not _apart(new, asked.tasks)):
+            if not sums.plain(ask):
+                return None
+            asked, others = ask, [*waits, *runs]
+        requests = set(map(sums.request, others))
+        first, *more = requests | {before.request} if before is not None else requests
+        if first is None or more or first.portion is not None:
             return None
         created = OLDEST if owner.created_at is None else micros(owner.created_at)
         started = 0 if running is None or running.started_at is None else micros(running.started_at)
         key = -(owner.priority or 0), rank(len(runs), 1), created, owner.id, number
-        want, queue = (first.vector[CPU], first.vector[MEMORY], first.vector[GPU]), self.tree.index[owner.queue]
-        return Job(owner.id, queue, key, first, want, waits, runs, started, owner.preemptible is not False)
+        queue, of = self.tree.index[owner.queue], (asked, running, waits, runs)
+        return Job(owner.id, queue, key, first, first.want, *of, started, owner.preemptible is not False)
 
     def _is_simple(self, job: Ask | Workload) -> bool:
         queue = self.tree.index.get(job.queue)
@@ -490,11 +498,3 @@ class Crowd:
             of = self.configuration, sums.paths, sums.allocated, sums.fixed
             self._order = requested, Comparison(*of, lambda: division)
         return self._order[1]
-
-
-def _waits(job: Job | None) -> tuple[int, Key] | None:
-    return (job.queue, job.key) if job is not None and job.waits else None
-
-
-def _may_go(job: Job | None) -> tuple[int, Key] | None:
-    return (job.queue, job.key) if job is not None and job.preemptible and job.runs else None

@@ -1,20 +1,19 @@
 """KAI's rounds: what waits, and when time alone lets it act; and in a run that nobody watches rounds that are plain
-before they are asked: one job asks, alone, and all of it starts; or whatever asks and runs is a crowd, of which one pod
-makes room for another.
+before they are asked, on sums that go ahead of the state: one job asks, alone, and all of it starts; or whatever asks
+and runs is a crowd, of which one pod makes room for another.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from operator import le
 from typing import ClassVar
 
 from msgspec.structs import replace
 
 from app.solver import rounds
-from app.solver.engines.kai.ahead import Ahead, Crowd, Job, Kind, Request, Sums
+from app.solver.engines.kai.ahead import Crowd, Job, Kind, Sums
 from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
 from app.solver.engines.kai.job_order import Victims, best_of, worse
-from app.solver.engines.kai.jobs import CPU, GPU, MEMORY, Share, Vector, rank
+from app.solver.engines.kai.jobs import Share, rank
 from app.solver.engines.kai.queue_order import (
     NOTHING,
     Comparison,
@@ -39,6 +38,51 @@ from app.solver.question import Question, safe_point
 from app.solver.rounds import Holds, Outcome, PlacedRounds, Turn, Unit, Wakes
 
 
+class Ahead(rounds.Ahead[CompiledState]):
+    """See ``rounds.Ahead``. Changes are counted once a round may be plain; sums are made anew of a state that has
+    followed where that is less. ``_gone``: what went since the last round."""
+
+    def __init__(self, loaded: CompiledState) -> None:
+        self._loaded = loaded
+        self._moves: list[tuple[str, Workload | None]] = []
+        self._gone: set[str] = set()
+        self._sums: Sums | None = None
+        self._lost = False
+
+    def moved(self, name: str, after: Workload | None) -> bool:
+        if after is None:
+            self._gone.add(name)
+        elif name in self._gone:  # there is no telling whether it comes last now or where it was
+            self._lost = True
+        self._moves.append((name, after))
+        return True
+
+    def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
+        self._gone.clear()
+        loaded = follow()
+        if self._sums is None or self._lost or len(self._moves) > len(loaded.workloads):
+            self._loaded, self._sums, self._lost = loaded, None, False
+            self._moves.clear()
+        return loaded
+
+    def sums(self) -> Sums | None:
+        """As of a round; None: they can't be told."""
+        self._gone.clear()
+        if self._lost:
+            return None
+        if self._sums is None:
+            self._sums = Sums(self._loaded)
+        latest: dict[str, Workload | None] = {}
+        for name, after in self._moves:
+            if after is not None and latest.get(name, after) is None:
+                self._sums.move(name, None)  # it comes last now
+            latest[name] = after
+        for name, after in latest.items():
+            self._sums.move(name, after)
+        self._moves.clear()
+        return self._sums if self._sums.known else None
+
+
 class PlainCycle:
     """One cycle of a crowd: nothing is on its way out, and every pod may go to any node. ``starts``: pods with places
     of their nodes; ``evictions``: victim, pod, action, and whom it is for; ``turns``: who had one, in order of the
@@ -52,11 +96,8 @@ class PlainCycle:
         self._policy = crowd.configuration.policy
         self._order = crowd.order()
         self._lines, self._victims, self._kinds = crowd.lines.copy(), crowd.victims.copy(), dict(crowd.kinds)
-        self._placed: dict[int, int] = {}
-        self._evicted: dict[int, int] = {}
-        self._keys: dict[int, Key] = {}
-        self._settled: list[int] = []
-        self._full: set[Vector] = set()
+        self._placed, self._evicted = dict[int, int](), dict[int, int]()
+        self._keys, self._settled = dict[int, Key](), list[int]()
         self.starts: list[tuple[Job, Task, int]] = []
         self.evictions: list[tuple[Job, Task, Action, Job]] = []
         self.turns: dict[int, None] = {}
@@ -72,10 +113,11 @@ class PlainCycle:
 
     def _undone(self, play: Callable[[], bool]) -> bool:
         sums = self._sums
-        free, columns = sums.free.copy(), (*sums.allocated, *sums.fixed)
+        free, columns, since = sums.free.copy(), (*sums.allocated, *sums.fixed), len(sums.changes)
         held = [column.copy() for column in columns]
         plain = play()
         sums.free[:] = free
+        sums.changes += sums.changes[since:]
         for column, before in zip(columns, held, strict=True):
             column[:] = before
         return plain
@@ -95,35 +137,26 @@ class PlainCycle:
         while (turn := tree.next()) is not None:
             safe_point()
             queue, number = turn[0], turn[1].pop()
-            tree.took(queue)
             self.turns.setdefault(number)
             job = self._jobs[number]
-            place = None if self._is_over(job) else self._sums.best(job.request, shares=False)
+            over = self._sums.passes_bound(queue, job.want, preemptible=job.preemptible)
+            place = None if over else self._sums.best(job.request, shares=False)
             if place is not None:
                 self.starts.append((job, job.waits[self._placed.get(number, 0)], place))
                 self._place(number, place)
-                if self._left(number) and (line := tree.leaf(queue)) is not None:
-                    line.push(number)
-                elif self._left(number):
-                    tree.add(queue, Waiting(self._settled, self._key, [(self._keys[number], number)]))
             if not (everybody or self._any_fits()):
                 return True
+            tree.took(queue)  # who is left is compared, and holds what he held
+            if place is not None and self._left(number):
+                if (line := tree.leaf(queue)) is not None:
+                    line.push(number)
+                else:
+                    tree.add(queue, Waiting(self._settled, self._key, [(self._keys[number], number)]))
         return True
 
-    def _is_over(self, job: Job) -> bool:
-        """Whether one more pod of it would pass a bound."""
-        order, (queue, want) = self._order, (job.queue, job.want)
-        over = None if job.preemptible else order.over_deserved(queue, want)
-        return over is not None or order.over_limit(queue, want) is not None
-
     def _any_fits(self) -> bool:
-        return any(map(self._fits, {request.vector for (_, request, _), count in self._kinds.items() if count}))
-
-    def _fits(self, vector: Vector) -> bool:
-        """Whether some node has room for it; who found none finds none until somebody goes."""
-        if vector not in self._full and not self._sums.fits_somewhere(vector):
-            self._full.add(vector)
-        return vector not in self._full
+        vectors = {request.vector for (_, request, _), count in self._kinds.items() if count}
+        return any(self._sums.with_room(vector)[1] for vector in vectors)
 
     def _tree(self, lines: dict[int, list[Entry]]) -> QueueTree[Waiting]:
         tree = QueueTree[Waiting](self._crowd.tree.parent, self._first)
@@ -141,18 +174,11 @@ class PlainCycle:
     def _place(self, number: int, place: int) -> None:
         """The next pod of the job goes there."""
         job = self._jobs[number]
-        self._sums.free[:, place] -= job.request.vector
-        self._hold(job, 1)
+        self._sums.take(place, job.request.vector, 1)
+        self._sums.hold(job.queue, job.want, 1, preemptible=job.preemptible)
         self._placed[number] = self._placed.get(number, 0) + 1
         self._kinds[job.queue, job.request, job.preemptible] -= not self._left(number)
         self._rank(number)
-
-    def _hold(self, job: Job, sign: int) -> None:
-        sums = self._sums
-        for q in sums.paths[job.queue]:
-            for table in (sums.allocated,) if job.preemptible else (sums.allocated, sums.fixed):
-                for column, amount in zip(table, job.want, strict=True):
-                    column[q] += sign * amount
 
     def _rank(self, number: int) -> None:
         """The job has been placed or evicted. Exact books take from nobody whom the cycle has placed."""
@@ -189,8 +215,8 @@ class PlainCycle:
             queue, number = turn[0], turn[1].pop()
             tree.took(queue)
             job = self._jobs[number]
-            left[queue, job.request, job.preemptible] -= 1
             kind = queue, job.request, job.preemptible
+            left[kind] -= 1
             if action == "reclaim" and not self._may_reclaim(kind):
                 continue
             if not self._has_chance(action, kind, self._key(number)):
@@ -216,7 +242,7 @@ class PlainCycle:
     def _may_reclaim(self, kind: Kind) -> bool:
         """Reclaim's gate."""
         (queue, request, preemptible), order = kind, self._order
-        want = _want(request)
+        want = request.want
         return holds_within(plus(order.held(queue), want), order.fair[queue]) and (
             preemptible or holds_within(plus(order.held_fixed(queue), want), order.deserved[queue])
         )
@@ -225,11 +251,11 @@ class PlainCycle:
         """Whether there are victims for it, and preempt's bound."""
         queue, request, preemptible = kind
         if action == "reclaim":
-            return bool(self._losing(queue, _want(request)))
+            return bool(self._losing(queue, request.want))
         victims = self._victims.get(queue)
         if victims is None or victims[-1][0][0] <= key[0]:
             return False
-        return preemptible or self._order.over_deserved(queue, _want(request)) is None
+        return preemptible or self._order.over_deserved(queue, request.want) is None
 
     def _losing(self, queue: int, want: Share) -> list[int]:
         """The queues that reclaim may take from."""
@@ -243,7 +269,8 @@ class PlainCycle:
         """Whether the job has its place once the first pod of the victim order is gone, and that is the only one."""
         job, sums, order = self._jobs[number], self._sums, self._order
         vector = job.request.vector
-        if self._is_over(job) or number in self._evicted or self._fits(vector):
+        over = sums.passes_bound(job.queue, job.want, preemptible=job.preemptible)
+        if over or number in self._evicted or sums.with_room(vector)[1]:
             return False
         before = order.frozen()
         v = self._worst(action, job, before)
@@ -252,9 +279,9 @@ class PlainCycle:
             return False
         task = victim.runs[-1 - self._evicted.get(v, 0)]
         place = sums.place[task.node or ""]
-        sums.free[:, place] += victim.request.vector
-        self._hold(victim, -1)
-        if not (sums.open[place] and all(map(le, vector, sums.free[:, place].tolist()))):
+        sums.take(place, victim.request.vector, -1)
+        sums.hold(victim.queue, victim.want, -1, preemptible=victim.preemptible)
+        if not sums.takes(place, vector):
             return False
         if action == "reclaim" and not (self._goes_first(number, v) and self._is_fair(job, victim, before)):
             return False
@@ -262,9 +289,7 @@ class PlainCycle:
         self._place(number, place)
         self._rank(v)
         self.evictions.append((victim, task, action, job))
-        if victim.request.vector != vector:
-            self._full.clear()
-        return not self._fits(victim.request.vector)  # where it does, the victim may move
+        return not sums.with_room(victim.request.vector)[1]  # where it does, the victim may move
 
     def _worst(self, action: Action, job: Job, before: Comparison) -> int:
         """The first of the victim order."""
@@ -312,10 +337,6 @@ class PlainCycle:
 
 def _ranked(key: Key, by: int) -> Key:
     return key[0], by, key[2], key[3], key[4]
-
-
-def _want(request: Request) -> Share:
-    return request.vector[CPU], request.vector[MEMORY], request.vector[GPU]
 
 
 class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
