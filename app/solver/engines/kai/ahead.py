@@ -93,9 +93,8 @@ class Sums:
         self.paths = [tree.path(q) for q in range(len(tree))]
         self.allocated, self.fixed = ([[0] * len(tree) for _ in range(GPU + 1)] for _ in range(2))
         self._columns = Columns(ResourceIndex(state.resources.names), state.configuration.policy.release)
-        self._readable = Readable()
+        self._readable, self._needs = Readable(), dict[Portion, Ints]()
         self._requests: dict[tuple[tuple[str, Quantity], ...], Request | None] = {}
-        self._needs: dict[Portion, Ints] = {}
         self._shared: dict[int, dict[tuple[str, str], _Shared]] = {}
         self.odd, self.moved, self._over = set[str](), set[str](), set[int]()
         self.changes, self._rooms = list[int](), dict[Vector, tuple[Flags, int, int]]()
@@ -319,7 +318,7 @@ class Sums:
 
     def room(self) -> list[int]:
         """What nodes that take pods have free in all, by resource."""
-        return list(map(int, self.free[: GPU + 1] @ self._ready))
+        return self.free[: GPU + 1].dot(self._ready).tolist()
 
     def best(self, request: Request, *, shares: bool) -> int | None:
         """Where the pod goes. ``shares``: whether anybody has, or asks for, a share of a GPU."""
@@ -440,10 +439,11 @@ class Crowd:
         wait = [(job.queue, job.key) if job is not None and job.waits else None for job in of]
         may_go = [(job.queue, job.key) if job is not None and job.runs and job.preemptible else None for job in of]
         for lines, (was, now) in ((self.lines, wait), (self.victims, may_go)):
-            if was is not None and was != now:
+            stays = was[1] if was is not None and now is not None and was[0] == now[0] else None
+            if was is not None and stays is None:
                 put_in_line(lines, was[0], number, was[1], None)
             if now is not None and was != now:
-                put_in_line(lines, now[0], number, None, now[1])
+                put_in_line(lines, now[0], number, stays, now[1])
         self._count(before, -1)
         self._count(after, 1)
 

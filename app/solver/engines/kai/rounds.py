@@ -186,10 +186,10 @@ class PlainCycle:
         active = len(job.runs) - self._evicted.get(number, 0) + placed
         now = self._keys[number] = _ranked(before, rank(active, 1))
         self._settled.append(number)
-        if job.waits:
-            put_in_line(self._lines, job.queue, number, before, now if self._left(number) else None)
-        if job.preemptible:
-            may_go = active and not (placed and self._policy.rules.exact)
+        left, may_go = self._left(number), active and not (placed and self._policy.rules.exact)
+        if job.waits and not (left and now == before):
+            put_in_line(self._lines, job.queue, number, before, now if left else None)
+        if job.preemptible and not (may_go and now == before):
             put_in_line(self._victims, job.queue, number, before, now if may_go else None)
 
     def _key(self, number: int) -> Key:
@@ -272,7 +272,7 @@ class PlainCycle:
         over = sums.passes_bound(job.queue, job.want, preemptible=job.preemptible)
         if over or number in self._evicted or sums.with_room(vector)[1]:
             return False
-        before = order.frozen()
+        before = order.frozen() if action == "reclaim" else order
         v = self._worst(action, job, before)
         victim = self._jobs[v]
         if v in self._placed or victim.started > self._now:
@@ -314,8 +314,8 @@ class PlainCycle:
         job, victim, lines = self._jobs[number], self._jobs[v], self._lines.copy()
         key, of_victim = self._key(number), self._key(v)
         active = len(victim.runs) - self._evicted.get(v, 0) - 1
-        own = key if self._policy.release.carries_running else _ranked(key, 0)
-        put_in_line(lines, job.queue, number, key, own)
+        if not self._policy.release.carries_running:
+            put_in_line(lines, job.queue, number, key, _ranked(key, 0))
         put_in_line(lines, victim.queue, v, of_victim, _ranked(of_victim, rank(active, 1)))
         tree = self._tree(lines)
         while (turn := tree.next()) is not None:
