@@ -1,7 +1,7 @@
 """What a run tells and counts: events, lines of jobs, accounts of queues, and circles in which it goes round."""
 
 from array import array
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import fsum
 from typing import Any
 
@@ -381,10 +381,11 @@ class Accounting:
         self.event(now, "evicted", life, lost=seconds(lost), **more)
         self.remark(life)
 
-    def released(self, life: LiveJob, task: str | None, tasks: list[Task], now: int) -> None:
-        """What was evicted holds nothing any more."""
+    def released(self, life: LiveJob, names: Sequence[str | None], tasks: list[Task], now: int) -> None:
+        """What was evicted holds nothing any more. ``names``: of whom events tell; None: of the job."""
         self.ledger.hold(now, life.ask.queue, amounts_of(tasks), -1)
-        self.event(now, "released", life, task=task)
+        for name in names:
+            self.event(now, "released", life, task=name)
         self.remark(life)
 
     def over(self, life: LiveJob, now: int) -> None:

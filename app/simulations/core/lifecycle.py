@@ -1,5 +1,6 @@
 """What becomes of jobs, task by task where the engine knows tasks: start, eviction, release, move, end."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -70,7 +71,8 @@ class JobLifecycle:
             life.ask = replace(life.ask, tasks=list(life.tasks.values()))
         self._run(life, tasks, None, now)
         if gone:
-            self._stop(life, None if workload.evicted else sorted(gone), now)
+            self._stop(life, list(running) if workload.evicted else sorted(gone), now)
+            self._agenda.add(now + self._scenario.grace, RELEASE, life.name, None if workload.evicted else sorted(gone))
             if self._rounds.occupies:
                 self._remove(life, sorted(gone))
                 self._occupy(life, sorted(gone), 1)
@@ -92,50 +94,57 @@ class JobLifecycle:
             workload = replace(workload, tasks=[*workload.tasks, *start.tasks])
         self._cluster.set(workload)
 
-    def evict(self, eviction: Evicted, n: int, now: int) -> None:
-        """A job, or one of its tasks, loses what it holds, once the grace is over."""
-        life = self._lives[eviction.job]
-        names = None if eviction.task is None or self._whole else [eviction.task]
-        lost = self._stop(life, names, now)
-        workload = self._cluster.workload(eviction.job)
+    def evict(self, evictions: Sequence[Evicted], n: int, now: int) -> None:
+        """A job, or some of its tasks, one an eviction, lose what they hold, once the grace is over."""
+        life = self._lives[evictions[0].job]
+        workload, gone, whole = self._cluster.workload(life.name), list[str](), False
+        for eviction in evictions:
+            whole = eviction.task is None or self._whole
+            names = list(life.running) if eviction.task is None or whole else [eviction.task]
+            lost = self._stop(life, names, now)
+            gone += names
+            if workload is not None:
+                workload = self._rounds.evicting(workload, eviction.task)
+            task = None if whole or len(life.tasks) == 1 else eviction.task
+            self._accounting.evicted(life, now, lost, task=task, round=n, by=eviction.by, rule=eviction.rule)
+        self._agenda.add(now + self._scenario.grace, RELEASE, life.name, None if whole else gone)
         if workload is not None:
-            after = self._rounds.evicting(workload, eviction.task)
-            self._cluster.set(after) if after.tasks else self._cluster.remove(eviction.job)
-        self._occupy(life, names or list(life.leaving), 1)
-        task = eviction.task if names is not None and len(life.tasks) > 1 else None
-        self._accounting.evicted(life, now, lost, task=task, round=n, by=eviction.by, rule=eviction.rule)
+            self._cluster.set(workload) if workload.tasks else self._cluster.remove(life.name)
+        self._occupy(life, gone, 1)
         self._rounds.stopping(life.ask.queue)
 
-    def going(self, name: str, task: str, now: int) -> dict[str, Task]:
-        """The tasks of a job (``task``, or empty for all) that are leaving and whose grace is over."""
+    def going(self, name: str, names: list[str] | None, now: int) -> dict[str, Task]:
+        """The tasks of a job (``names``; None: all) that are leaving and whose grace is over."""
         life = self._lives.get(name)
         if life is None:
             return {}
-        since = now - self._scenario.grace
+        since, leaving = now - self._scenario.grace, life.leaving
         return {
-            leaving: held
-            for leaving, held in life.leaving.items()
-            if task in ("", leaving) and life.evicted_at[leaving] <= since
+            task: leaving[task]
+            for task in (leaving if names is None else names)
+            if task in leaving and life.evicted_at[task] <= since
         }
 
-    def release(self, name: str, task: str, now: int) -> None:
-        """What was evicted, and has had its grace, holds nothing any more, and is asked for again."""
-        if gone := self.going(name, task, now):
-            self._release(self._lives[name], task, gone, now)
+    def release(self, name: str, names: list[str] | None, now: int) -> None:
+        """What was evicted, and has had its grace, holds nothing any more, and is asked for again. ``names``: of tasks;
+        None: the job as a whole."""
+        if gone := self.going(name, names, now):
+            self._release(self._lives[name], gone, now, whole=names is None)
 
-    def _release(self, life: LiveJob, task: str, gone: dict[str, Task], now: int) -> None:
-        self._remove(life, list(gone))
-        self._occupy(life, list(gone), -1)
-        for name in gone:
+    def _release(self, life: LiveJob, gone: dict[str, Task], now: int, *, whole: bool) -> None:
+        names = list(gone)
+        self._remove(life, names)
+        self._occupy(life, names, -1)
+        for name in names:
             del life.leaving[name]
         if life.ended_at is None:
-            self._wait_again(life, list(gone), now)
-        self._accounting.released(life, task if task and len(life.tasks) > 1 else None, list(gone.values()), now)
+            self._wait_again(life, names, now)
+        self._accounting.released(life, [None] if whole or len(life.tasks) == 1 else names, list(gone.values()), now)
         if life.ended_at is not None:
             if not life.leaving:
                 del self._lives[life.name]
         else:
-            self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.tasks[name] for name in gone), 1)
+            self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.tasks[name] for name in names), 1)
             self._rounds.arrive(life.pending())
         self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
@@ -153,22 +162,26 @@ class JobLifecycle:
         self._accounting.event(now, "moved", life, task=named, round=n, node=move.node)
         self._accounting.remark(life)
 
-    def finish(self, name: str, ending: Ending, now: int) -> bool:
-        """Whether this run of a job, or of a task, has come to its end now."""
-        clock = self.current(name, ending)
-        if clock is None:
+    def finish(self, name: str, endings: Sequence[Ending], now: int) -> bool:
+        """Whether one of these runs of a job, or of tasks of it, has come to its end now."""
+        ended = self.current(name, endings)
+        if not ended:
             return False
-        life = self._lives[name]
-        done = [ending[0]] if ending[0] else list(life.running)
-        held = [life.running.pop(task) for task in done]
-        amounts = amounts_of(held)
-        self._ran(life, amounts, clock.finish(now), now)
-        self._accounting.ledger.hold(now, life.ask.queue, amounts, -1)
-        self._remove(life, done)
-        if all(other.phase == "ended" for other in life.clocks.values()):
+        life, held = self._lives[name], list[Task]()
+        for task, clock in ended:
+            tasks = [life.running.pop(task)] if task else list(life.running.values())
+            self._ran(life, amounts_of(tasks), clock.finish(now), now)
+            held += tasks
+        if "" in life.clocks:
+            life.running.clear()
+        self._accounting.ledger.hold(now, life.ask.queue, amounts_of(held), -1)
+        self._remove(life, [task.name for task in held])
+        over = all(other.phase == "ended" for other in life.clocks.values())
+        for task, _ in ended[:-1] if over else ended:
+            self._accounting.event(now, "finished", life, task=task)
+        if over:
             self._end(life, now)
         else:
-            self._accounting.event(now, "finished", life, task=ending[0])
             self._accounting.remark(life)
         self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
@@ -199,8 +212,8 @@ class JobLifecycle:
             for task in hit:
                 if task in life.running:
                     eviction = Evicted(job=name, task=task, queue=life.ask.queue, rule="NodeRemoved")
-                    self.evict(eviction, 0, now)
-                self._release(life, task, {task: life.leaving[task]}, now)
+                    self.evict([eviction], 0, now)
+                self._release(life, {task: life.leaving[task]}, now, whole=False)
 
     def look(self, life: LiveJob, end: int) -> None:
         """The run ends: add what the job has run so far."""
@@ -220,11 +233,12 @@ class JobLifecycle:
             ledger.hold(now, life.ask.queue, amounts_of(held), sign)
             ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), sign)
 
-    def current(self, name: str, ending: Ending) -> Clock | None:
-        """The clock whose present run ends so; None where that run was cut short."""
+    def current(self, name: str, endings: Sequence[Ending]) -> list[tuple[str, Clock]]:
+        """The clocks whose present run ends so, by task; not those whose run was cut short."""
         life = self._lives.get(name)
-        clock = None if life is None else life.clocks.get(ending[0])
-        return clock if clock is not None and clock.phase == "running" and clock.run == ending[1] else None
+        clocks = {} if life is None else life.clocks
+        ended = [(task, clock) for task, run in endings if (clock := clocks.get(task)) is not None and clock.run == run]
+        return [(task, clock) for task, clock in ended if clock.phase == "running"]
 
     def _run(self, life: LiveJob, tasks: list[Task], n: int | None, now: int) -> None:
         """``tasks`` run from now on; clocks start where enough of them do."""
@@ -233,13 +247,16 @@ class JobLifecycle:
             life.running[task.name] = task
         self._accounting.started(life, tasks, wanted, now)
         if self._rounds.unit == "task":
+            ends: dict[int, list[Ending]] = {}
             for task in tasks:
-                ending = (task.name, life.clocks[task.name].run + 1)
-                self._agenda.add(life.clocks[task.name].start(now), FINISH, life.name, ending)
+                clock = life.clocks[task.name]
+                ends.setdefault(clock.start(now), []).append((task.name, clock.run))
+            for end, endings in ends.items():
+                self._agenda.add(end, FINISH, life.name, endings)
         else:
             clock = life.clocks[""]
             if clock.phase != "running" and len(life.running) >= life.least:
-                self._agenda.add(clock.start(now), FINISH, life.name, ("", clock.run))
+                self._agenda.add(clock.start(now), FINISH, life.name, [("", clock.run)])
                 life.holding.begin()
             if clock.phase == "running" and not self._whole:
                 life.holding.level(now, life.holds())
@@ -249,12 +266,11 @@ class JobLifecycle:
             for task in tasks:
                 self._accounting.began(life, task.name if len(life.tasks) > 1 else None, task.node, now, n)
 
-    def _stop(self, life: LiveJob, names: list[str] | None, now: int) -> int:
-        """Running tasks (None: all) are on their way out; how much running is thrown away, in microseconds."""
-        stopped = list(life.running) if names is None else names
+    def _stop(self, life: LiveJob, names: list[str], now: int) -> int:
+        """Running tasks are on their way out; how much running is thrown away, in microseconds."""
         lost = 0
         held = life.holds() if self._whole else {}
-        for name in stopped:
+        for name in names:
             task = life.running.pop(name)
             life.leaving[name], life.evicted_at[name] = task, now
             clock = life.clocks.get(name)
@@ -270,8 +286,6 @@ class JobLifecycle:
                 self._ran(life, held, spent, now)
             elif not self._whole:
                 life.holding.level(now, life.holds())
-        for name in [""] if names is None else stopped:
-            self._agenda.add(now + self._scenario.grace, RELEASE, life.name, name)
         return lost
 
     def _ran(self, life: LiveJob, held: Amounts, spent: tuple[int, int, int], now: int) -> None:

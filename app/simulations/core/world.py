@@ -2,6 +2,8 @@
 
 from collections.abc import Hashable
 from dataclasses import replace as with_
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
@@ -87,6 +89,7 @@ class FreeRoom:
         ]  # fmt: skip
 
 
+_job = attrgetter("job")
 _TURNS = 1000
 """So often a loop is played at one instant where the caller wants it to go on."""
 
@@ -307,9 +310,9 @@ class World:
     def _carry(self, turn: Turn, evicted: list[Evicted], now: int) -> None:
         """What the answer says, done: who goes, who moves, who comes."""
         moved = {(move.job, move.task) for move in turn.moved}
-        for eviction in evicted:
-            if (eviction.job, eviction.task) not in moved:
-                self._lifecycle.evict(eviction, self._round, now)
+        leaving = [eviction for eviction in evicted if (eviction.job, eviction.task) not in moved]
+        for _, of_job in groupby(leaving, key=_job):
+            self._lifecycle.evict(list(of_job), self._round, now)
         for move in turn.moved:
             self._lifecycle.move(move, self._round, now)
         for start in turn.started:
@@ -405,7 +408,7 @@ class World:
         """Whether it happens to anybody: a run may have been cut short, a job may have ended."""
         moment, kind, name, _, detail = item
         if kind == FINISH:
-            return self._lifecycle.current(name, detail) is not None
+            return bool(self._lifecycle.current(name, detail))
         if kind == RELEASE:
             return bool(self._lifecycle.going(name, detail, moment))
         if kind == CHANGE or name in self._arrivals:

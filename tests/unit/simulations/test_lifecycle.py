@@ -56,8 +56,9 @@ class Bench:
         self.lifecycle.start(Start("j", tasks(*names, node="n", state="running")), 1, START)
         return life
 
-    def evict(self, task: str | None, at: int) -> None:
-        self.lifecycle.evict(Evicted(job="j", task=task, queue="q", rule="R"), 1, START + at)
+    def evict(self, task: str | None, at: int, *others: str) -> None:
+        evictions = [Evicted(job="j", task=name, queue="q", rule="R") for name in (task, *others)]
+        self.lifecycle.evict(evictions, 1, START + at)
 
     def due(self) -> list[tuple[int, int, Any]]:
         """What is still to happen: when, what, to whom of it."""
@@ -94,7 +95,7 @@ def test_a_gang_waits_again_once_nothing_of_it_is_leaving_a_task_once_it_is_gone
     bench.evict("x", 12)
     found = [life.clock("y").phase]
     for task, at in (("y", 15), ("x", 17)):
-        bench.lifecycle.release("j", task, START + at)
+        bench.lifecycle.release("j", [task], START + at)
         found.append(life.clock("y").phase)
     assert found == phases
     assert life.clock("y").since == START + (17 if unit == "gang" else 15)
@@ -102,15 +103,42 @@ def test_a_gang_waits_again_once_nothing_of_it_is_leaving_a_task_once_it_is_gone
     assert bench.asked == ["q", "q", ["y"], "q", ["x", "y"], "q"]
     assert life.ask.created_at is not None
     assert life.ask.created_at.microsecond == 12
-    finish = [(LASTS, FINISH, (name, 1)) for name in (("x", "y", "z") if unit == "task" else ("",))]
-    assert bench.due() == [(15, RELEASE, "y"), (17, RELEASE, "x"), *finish]
+    finish = LASTS, FINISH, [(name, 1) for name in (("x", "y", "z") if unit == "task" else ("",))]
+    assert bench.due() == [(15, RELEASE, ["y"]), (17, RELEASE, ["x"]), finish]
+
+
+@pytest.mark.parametrize("unit", ["gang", "task"])
+def test_what_happens_to_tasks_of_a_job_at_an_instant_happens_at_once(unit: Unit) -> None:
+    """Whoever listens hears of each; an engine hears of the job once."""
+    bench = Bench(unit)
+    life = bench.running("x", "y", "z", least=1)
+    bench.evict("x", 30, "y")
+    assert (list(life.running), list(life.leaving)) == (["z"], ["x", "y"])
+    when, kind, names = bench.due()[0]
+    assert (when, kind, names) == (30 + GRACE, RELEASE, ["x", "y"])
+    bench.lifecycle.release("j", names, START + when)
+    assert (list(life.waiting), [task.name for task in bench.workloads["j"].tasks]) == (["x", "y"], ["z"])
+    assert bench.asked == ["q", ["x", "y"], "q"]
+    bench.lifecycle.start(Start("j", tasks("x", "y", node="n", state="running")), 2, START + when)
+    ends = [of for _, kind, of in bench.due() if kind == FINISH]
+    assert ends == ([[("x", 2), ("y", 2)]] if unit == "task" else [])
+    if unit == "task":
+        assert not bench.lifecycle.finish("j", [("x", 1), ("y", 1)], START + LASTS), "those runs were cut short"
+        assert bench.lifecycle.finish("j", [("x", 1), ("z", 1)], START + LASTS)
+        assert bench.lifecycle.finish("j", ends[0], START + when + LASTS)
+    else:
+        assert bench.lifecycle.finish("j", [("", 1)], START + LASTS)
+    assert (bench.lives, bench.workloads, life.running) == ({}, {}, {})
+    of_tasks = [(event.kind, event.task) for event in bench.told.events[3:]]
+    again = [(kind, name) for kind in ("evicted", "released", "started") for name in ("x", "y")]
+    assert of_tasks == [*again, *([("finished", "z"), ("finished", "x")] if unit == "task" else []), ("finished", None)]
 
 
 def test_a_gang_that_runs_on_without_a_task_keeps_its_clock() -> None:
     bench = Bench("gang")
     life = bench.running("x", "y", least=1)
     bench.evict("y", 10)
-    bench.lifecycle.release("j", "y", START + 15)
+    bench.lifecycle.release("j", ["y"], START + 15)
     clock = life.clock("")
     assert (clock.phase, clock.since, clock.run, list(life.waiting)) == ("running", START, 1, ["y"])
     assert life.ask.created_at is None
@@ -121,11 +149,11 @@ def test_a_job_goes_and_waits_as_a_whole() -> None:
     life = bench.running("x", "y")
     bench.evict("x", 10)
     assert (list(life.leaving), life.clock("").phase, life.clock("").lost) == (["x", "y"], "releasing", 10)
-    bench.lifecycle.release("j", "", START + 15)
-    bench.lifecycle.release("j", "", START + 16)
+    bench.lifecycle.release("j", None, START + 15)
+    bench.lifecycle.release("j", None, START + 16)
     assert (list(life.waiting), life.clock("").since, bench.workloads) == (["x", "y"], START + 15, {})
     assert bench.told.said() == ["0 started j", "1e-05 evicted j", "1.5e-05 released j"]
-    assert bench.due() == [(15, RELEASE, ""), (LASTS, FINISH, ("", 1))]
+    assert bench.due() == [(15, RELEASE, None), (LASTS, FINISH, [("", 1)])]
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -144,7 +172,7 @@ def test_what_runs_at_the_start_and_its_job_does_not_know_is_asked_for_again_as_
     for task in ("more", "x"):
         if unit != "job" or task == "x":
             bench.evict(task, 10)
-            bench.lifecycle.release("j", "" if unit == "job" else task, START + 15)
+            bench.lifecycle.release("j", None if unit == "job" else [task], START + 15)
     assert life.pending().tasks == [own, more]
     assert bench.asked[-2:] == [["x", "more"], "q"]
 
@@ -160,7 +188,7 @@ def test_who_leaves_when_the_run_begins_goes_after_the_grace_and_holds_its_node_
     assert (life.initial, list(life.running), list(life.leaving), list(life.waiting)) == (True, ["x"], ["y"], ["z"])
     assert life.clock("y").phase == "releasing"
     assert bench.asked == [["z"]], "what of it waits is told"
-    bench.lifecycle.release("j", "y", START + GRACE)
+    bench.lifecycle.release("j", ["y"], START + GRACE)
     assert bench.occupied == ([("m", 1), ("m", -1)] if occupies else [])
     assert [task.name for task in bench.workloads["j"].tasks] == ["x"]
     assert bench.asked[1:] == [["y", "z"], "q"]
@@ -175,9 +203,9 @@ def test_a_grace_that_was_cut_short_cuts_no_later_one_short() -> None:
     assert (list(life.waiting), list(life.leaving)) == (["x", "y"], [])
     bench.lifecycle.start(Start("j", tasks("x", node="m", state="running")), 2, START + 12)
     bench.evict("x", 13)
-    bench.lifecycle.release("j", "x", START + 10 + GRACE)
+    bench.lifecycle.release("j", ["x"], START + 10 + GRACE)
     assert list(life.leaving) == ["x"]
-    bench.lifecycle.release("j", "x", START + 13 + GRACE)
+    bench.lifecycle.release("j", ["x"], START + 13 + GRACE)
     assert (list(life.waiting), list(life.leaving)) == (["x", "y"], [])
 
 
@@ -187,7 +215,7 @@ def test_events_name_a_task_where_a_job_has_several(unit: Unit, names: tuple[str
     bench = Bench(unit)
     bench.running(*names, least=1)
     bench.evict("x", 10)
-    bench.lifecycle.release("j", "x", START + 15)
+    bench.lifecycle.release("j", ["x"], START + 15)
     bench.lifecycle.start(Start("j", tasks("x", node="n", state="running")), 2, START + 20)
     told = [(event.kind, event.task) for event in bench.told.events if event.task != "y"]
     named = None if len(names) == 1 else "x"
@@ -202,7 +230,7 @@ def test_who_leaves_occupies_nodes_in_the_order_of_names() -> None:
     bench.workloads["j"] = workload
     bench.lifecycle.adopt(workload, bench.life(*names), whole=False)
     assert bench.occupied == [(f"on-{name}", 1) for name in sorted(names)]
-    assert [item[2] for item in bench.due() if item[1] == RELEASE] == sorted(names)
+    assert [item[2] for item in bench.due() if item[1] == RELEASE] == [sorted(names)]
 
 
 def test_what_is_cancelled_is_held_no_longer() -> None:

@@ -152,7 +152,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         turn = Turn(evicted=[eviction for eviction in evictions if not leaving(eviction)])
         assert seats is not None
         for waiting, node in cycle.starts:
-            turn.started.append(self._placed(waiting.ask.id, seats.ahead.overlay.state.node_names[node], now))
+            self._place(turn, waiting.ask.id, seats.ahead.overlay.state.node_names[node], now)
         for waiting, outcome in cycle.evicting:
             assert outcome.node is not None
             block = waiting.ask.yunikorn or wire.Ask()
@@ -210,7 +210,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         for name in result.order or ():
             decision = decisions.get(name)
             if decision is not None and decision.outcome == "admit":
-                turn.started.append(self._placed(name, decision.node, question.now))
+                self._place(turn, name, decision.node, question.now)
                 continue
             of = waiting[name]
             left.append((of, of.last))
@@ -232,18 +232,22 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._held_there = turn.reservations = list(self._held)
         return turn
 
-    def _placed(self, name: str, node: str | None, now: int) -> Start:
-        """One task runs from now on, and is asked for no longer."""
+    def _place(self, turn: Turn, name: str, node: str | None, now: int) -> None:
+        """One task runs from now on, and is asked for no longer; those of a job one after the other start at once."""
         job = self._of[name]
         waiting = self._asks[job].pop(name)
-        (task,) = waiting.ask.tasks
         self._settled(waiting)
+        (task,) = waiting.ask.tasks
         if self._asks[job]:
             mine = self.waiting[job]
             self.waiting[job] = replace(mine, tasks=[other for other in mine.tasks if other.name != task.name])
         else:
             del self._asks[job], self.waiting[job]
-        return Start(job, [replace(task, node=node, started_at=to_datetime(now), state="running")])
+        task = replace(task, node=node, started_at=to_datetime(now), state="running")
+        if turn.started and turn.started[-1].job == job:
+            turn.started[-1].tasks.append(task)
+        else:
+            turn.started.append(Start(job, [task]))
 
     def _carry(self, waiting: Waiting, block: dict[str, Any]) -> None:
         """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""
