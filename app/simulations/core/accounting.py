@@ -1,7 +1,7 @@
 """What a run tells and counts: events, lines of jobs, accounts of queues, and circles in which it goes round."""
 
 from array import array
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any
 
@@ -211,23 +211,22 @@ def rank(count: int, percent: int) -> int:
     return max(0, -(-count * percent // 100) - 1)
 
 
-class _Changes:
-    """Of a queue at one instant: what more is held and waited for, or less; areas of what ran."""
+class _Change:
+    """Of a queue at one instant: how often ``amounts`` are held and waited for from now on, less how often they no
+    longer are; how long they did what they kept, what is thrown away, and checkpoints, in runs that are over."""
 
-    __slots__ = ("done", "held", "lost", "overhead", "wanted")
+    __slots__ = ("amounts", "done", "held", "lost", "overhead", "wanted")
 
-    def __init__(self) -> None:
-        self.held: Amounts = {}
-        self.wanted: Amounts = {}
-        self.done: Areas = {}
-        self.lost: Areas = {}
-        self.overhead: Areas = {}
+    def __init__(self, amounts: Amounts) -> None:
+        self.amounts = amounts
+        self.held = self.wanted = self.done = self.lost = self.overhead = 0
 
 
 class AllQueueStatistics:
     """The accounts of all queues, and of all of them together. ``parents``: the queue above each queue; ``guarantees``
     by queue, with all below it; ``capacity``: of all; ``level``: told what each queue holds, and all of them as the
-    queue ``""``. ``_changes``: by queue, what its account and those above it are still to be told of ``_now``."""
+    queue ``""``. ``_changes``: by queue, what its account and those above it are still to be told of ``_now``, amounts
+    by identity, for those of tasks that are alike are the same."""
 
     def __init__(
         self,
@@ -243,7 +242,7 @@ class AllQueueStatistics:
         self._chains: dict[str, list[QueueStatistics]] = {}
         self._parents: Mapping[str, str | None] = {}
         self._now = now
-        self._changes: dict[str, _Changes] = {}
+        self._changes: dict[str, dict[int, _Change]] = {}
         self.entitle(now, parents, guarantees, capacity)
 
     def entitle(
@@ -273,46 +272,45 @@ class AllQueueStatistics:
             self._chains[queue] = chain
         return chain
 
-    def want(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
-        """``amounts`` are waited for from now on, or (``sign`` -1) no longer."""
-        _add(self._changes_of(now, queue).wanted, amounts, sign)
-
-    def hold(self, now: int, queue: str, amounts: Amounts, sign: int) -> None:
-        """``amounts`` are held from now on, or (``sign`` -1) no longer."""
-        _add(self._changes_of(now, queue).held, amounts, sign)
-
-    def ran(self, now: int, queue: str, amounts: Amounts, spent: tuple[int, int, int]) -> None:
-        """A run of something that held ``amounts`` is over, or is looked at: how long it did what it kept, what is
-        thrown away, and checkpoints."""
-        changes, (useful, lost, overhead) = self._changes_of(now, queue), spent
-        _add(changes.done, amounts, useful)
-        _add(changes.lost, amounts, lost)
-        _add(changes.overhead, amounts, overhead)
-
-    def spent(self, now: int, queue: str, done: Areas, lost: Areas, overhead: Areas) -> None:
-        """The same of a gang, whose tasks came and went: areas of what it held."""
-        changes = self._changes_of(now, queue)
-        _add(changes.done, done, 1)
-        _add(changes.lost, lost, 1)
-        _add(changes.overhead, overhead, 1)
-
-    def _changes_of(self, now: int, queue: str) -> _Changes:
+    def count(
+        self, now: int, queue: str, amounts: Amounts, *, held: int = 0, wanted: int = 0,
+        spent: tuple[int, int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """``amounts``, which are not to change any more, are ``held`` and ``wanted`` from now on (1), no longer (-1) or
+        as before (0). ``spent``: a run of something that held them is over, or is looked at: how long it did what it
+        kept, what is thrown away, and checkpoints."""
         if now != self._now:
             self._hand_on()
             self._now = now
         changes = self._changes.get(queue)
         if changes is None:
-            changes = self._changes[queue] = _Changes()
-        return changes
+            changes = self._changes[queue] = {}
+        change = changes.get(id(amounts))
+        if change is None:
+            change = changes[id(amounts)] = _Change(amounts)
+        change.held += held
+        change.wanted += wanted
+        if spent is not None:
+            change.done += spent[0]
+            change.lost += spent[1]
+            change.overhead += spent[2]
 
     def _hand_on(self) -> None:
         """An instant is over: much of what changed in it may have gone back and forth."""
         for queue, changes in self._changes.items():
+            held, wanted = Amounts(), Amounts()
+            done, lost, overhead = Areas(), Areas(), Areas()
+            for change in changes.values():
+                _add(held, change.amounts, change.held)
+                _add(wanted, change.amounts, change.wanted)
+                _add(done, change.amounts, change.done)
+                _add(lost, change.amounts, change.lost)
+                _add(overhead, change.amounts, change.overhead)
             for account in self.chain(queue):
-                account.hold(self._now, changes.held, 1)
-                if changes.wanted:
-                    account.want(self._now, changes.wanted, 1)
-                account.spent(changes.done, changes.lost, changes.overhead)
+                account.hold(self._now, held, 1)
+                if wanted:
+                    account.want(self._now, wanted, 1)
+                account.spent(done, lost, overhead)
         self._changes = {}
 
     def close(self, now: int) -> None:
@@ -352,38 +350,49 @@ class Accounting:
             self.first = now
         for account in self.ledger.chain(life.ask.queue):
             account.jobs += 1
-        self.ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), 1)
+        self.ledger.count(now, life.ask.queue, amounts_of(life.waiting.values()), wanted=1)
         self.event(now, "submitted", life)
         self.remark(life)
 
     def started(self, life: LiveJob, tasks: list[Task], wanted: Amounts, now: int) -> None:
         """Tasks run that waited for ``wanted``."""
-        queue = life.ask.queue
-        self.ledger.want(now, queue, wanted, -1)
-        self.ledger.hold(now, queue, amounts_of(tasks), 1)
+        self._exchange(now, life.ask.queue, amounts_of(tasks), wanted, 1)
         if life.first_started is None:
             life.first_started = now
             if not life.initial:
-                for account in self.ledger.chain(queue):
+                for account in self.ledger.chain(life.ask.queue):
                     account.started(now - life.submitted)
         self.remark(life)
 
-    def began(self, life: LiveJob, task: str | None, node: str | None, now: int, n: int | None) -> None:
-        """The event of a start."""
-        life.starts += 1
-        self.event(now, "started", life, task=task, round=n, node=node)
+    def _exchange(self, now: int, queue: str, held: Amounts, wanted: Amounts, sign: int) -> None:
+        """``held`` from now on in place of ``wanted``, or (``sign`` -1) the other way round."""
+        if held is wanted:
+            self.ledger.count(now, queue, held, held=sign, wanted=-sign)
+        else:
+            self.ledger.count(now, queue, held, held=sign)
+            self.ledger.count(now, queue, wanted, wanted=-sign)
+
+    def began(self, life: LiveJob, tasks: Iterable[tuple[str | None, str | None]], now: int, n: int | None) -> None:
+        """The events of starts, by task (None: the job) and node."""
+        for task, node in tasks:
+            life.starts += 1
+            self.event(now, "started", life, task=task, round=n, node=node)
 
     def evicted(self, life: LiveJob, now: int, lost: int, **more: Any) -> None:
         """A job, or a task, was evicted."""
         life.evictions += 1
         for account in self.ledger.chain(life.ask.queue):
             account.evicted(life)
-        self.event(now, "evicted", life, lost=seconds(lost), **more)
+        if self._hears_events:
+            self.event(now, "evicted", life, lost=seconds(lost), **more)
         self.remark(life)
 
-    def released(self, life: LiveJob, names: Sequence[str | None], tasks: list[Task], now: int) -> None:
-        """What was evicted holds nothing any more. ``names``: of whom events tell; None: of the job."""
-        self.ledger.hold(now, life.ask.queue, amounts_of(tasks), -1)
+    def released(
+        self, life: LiveJob, names: Sequence[str | None], tasks: Iterable[Task], wanted: Amounts, now: int
+    ) -> None:
+        """What was evicted holds nothing any more, and waits for ``wanted``. ``names``: of whom events tell; None: of
+        the job."""
+        self._exchange(now, life.ask.queue, amounts_of(tasks), wanted, -1)
         for name in names:
             self.event(now, "released", life, task=name)
         self.remark(life)

@@ -171,6 +171,7 @@ class LiveJob:
         "least",
         "leaving",
         "mark",
+        "name",
         "running",
         "starts",
         "submitted",
@@ -180,6 +181,7 @@ class LiveJob:
 
     def __init__(self, ask: Ask, now: int, clock: Clock, unit: Unit) -> None:
         self.ask = ask
+        self.name = ask.id
         self.submitted = now
         self.tasks = {task.name: task for task in ask.tasks}
         self.clocks = {"": clock}
@@ -196,11 +198,6 @@ class LiveJob:
         self.ended_at: int | None = None
         self.cancelled = self.initial = False
         self.evictions = self.starts = self.mark = 0
-
-    @property
-    def name(self) -> str:
-        """Its id."""
-        return self.ask.id
 
     @property
     def status(self) -> JobStatus:

@@ -36,6 +36,7 @@ class JobLifecycle:
         self._scenario = scenario
         self._cluster = cluster
         self._rounds = rounds
+        self._whole = rounds.unit == "job"
         self._accounting = accounting
         self._agenda = agenda
         self._lives = lives
@@ -44,10 +45,6 @@ class JobLifecycle:
         """Whether what is to be evicted is on its way out already."""
         life = self._lives[eviction.workload]
         return not life.running if eviction.task is None or self._whole else eviction.task not in life.running
-
-    @property
-    def _whole(self) -> bool:
-        return self._rounds.unit == "job"
 
     def adopt(self, workload: Workload, life: LiveJob, *, whole: bool) -> None:
         """It runs, or is being evicted, when the run begins. ``whole``: its clocks have the duration from its start on,
@@ -132,20 +129,20 @@ class JobLifecycle:
             self._release(self._lives[name], gone, now, whole=names is None)
 
     def _release(self, life: LiveJob, gone: dict[str, Task], now: int, *, whole: bool) -> None:
-        names = list(gone)
+        names, again = list(gone), life.ended_at is None
         self._remove(life, names)
         self._occupy(life, names, -1)
         for name in names:
             del life.leaving[name]
-        if life.ended_at is None:
+        if again:
             self._wait_again(life, names, now)
-        self._accounting.released(life, [None] if whole or len(life.tasks) == 1 else names, list(gone.values()), now)
-        if life.ended_at is not None:
-            if not life.leaving:
-                del self._lives[life.name]
-        else:
-            self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.tasks[name] for name in names), 1)
+        wanted = amounts_of([life.tasks[name] for name in names if again])
+        named = [None] if whole or len(life.tasks) == 1 else names
+        self._accounting.released(life, named, gone.values(), wanted, now)
+        if again:
             self._rounds.arrive(life.pending())
+        elif not life.leaving:
+            del self._lives[life.name]
         self._rounds.released(life.name, now)
         self._rounds.freed(life.ask.queue)
 
@@ -167,15 +164,12 @@ class JobLifecycle:
         ended = self.current(name, endings)
         if not ended:
             return False
-        life, held = self._lives[name], list[Task]()
+        life, gone = self._lives[name], list[str]()
         for task, clock in ended:
-            tasks = [life.running.pop(task)] if task else list(life.running.values())
-            self._ran(life, amounts_of(tasks), clock.finish(now), now)
-            held += tasks
-        if "" in life.clocks:
-            life.running.clear()
-        self._accounting.ledger.hold(now, life.ask.queue, amounts_of(held), -1)
-        self._remove(life, [task.name for task in held])
+            names = [task] if task else list(life.running)
+            self._ran(life, amounts_of([life.running.pop(name) for name in names]), clock.finish(now), now, held=-1)
+            gone += names
+        self._remove(life, gone)
         over = all(other.phase == "ended" for other in life.clocks.values())
         for task, _ in ended[:-1] if over else ended:
             self._accounting.event(now, "finished", life, task=task)
@@ -195,7 +189,7 @@ class JobLifecycle:
                 amounts = amounts_of([life.running[name]]) if name else held
                 self._ran(life, amounts, clock.halt(now, "ended"), now)
             clock.end(now)
-        self._accounting.ledger.hold(now, life.ask.queue, held, -1)
+        self._accounting.ledger.count(now, life.ask.queue, held, held=-1)
         self._remove(life, list(life.running))
         life.running.clear()
         life.cancelled = True
@@ -230,8 +224,8 @@ class JobLifecycle:
         ledger = self._accounting.ledger
         for life in self._lives.values():
             held = [*life.running.values(), *life.leaving.values()]
-            ledger.hold(now, life.ask.queue, amounts_of(held), sign)
-            ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), sign)
+            ledger.count(now, life.ask.queue, amounts_of(held), held=sign)
+            ledger.count(now, life.ask.queue, amounts_of(life.waiting.values()), wanted=sign)
 
     def current(self, name: str, endings: Sequence[Ending]) -> list[tuple[str, Clock]]:
         """The clocks whose present run ends so, by task; not those whose run was cut short."""
@@ -260,11 +254,9 @@ class JobLifecycle:
                 life.holding.begin()
             if clock.phase == "running" and not self._whole:
                 life.holding.level(now, life.holds())
-        if self._whole:
-            self._accounting.began(life, None, None, now, n)
-        else:
-            for task in tasks:
-                self._accounting.began(life, task.name if len(life.tasks) > 1 else None, task.node, now, n)
+        several = len(life.tasks) > 1
+        places = [(task.name if several else None, task.node) for task in tasks]
+        self._accounting.began(life, [(None, None)] if self._whole else places, now, n)
 
     def _stop(self, life: LiveJob, names: list[str], now: int) -> int:
         """Running tasks are on their way out; how much running is thrown away, in microseconds."""
@@ -277,7 +269,7 @@ class JobLifecycle:
             if clock is not None and clock.phase == "running":
                 spent = clock.stop(now)
                 lost += spent[1]
-                self._accounting.ledger.ran(now, life.ask.queue, amounts_of([task]), spent)
+                self._accounting.ledger.count(now, life.ask.queue, amounts_of([task]), spent=spent)
         clock = life.clocks.get("")
         if clock is not None and clock.phase == "running":
             if len(life.running) < life.least:
@@ -288,12 +280,18 @@ class JobLifecycle:
                 life.holding.level(now, life.holds())
         return lost
 
-    def _ran(self, life: LiveJob, held: Amounts, spent: tuple[int, int, int], now: int) -> None:
-        """A run is over, or is looked at: of all that makes progress with one clock, which held so much."""
+    def _ran(self, life: LiveJob, amounts: Amounts, spent: tuple[int, int, int], now: int, *, held: int = 0) -> None:
+        """A run is over, or is looked at: of all that makes progress with one clock, which held so much. ``held``: -1
+        where it does no longer."""
+        count, queue = self._accounting.ledger.count, life.ask.queue
         if self._rounds.unit == "gang":
-            self._accounting.ledger.spent(now, life.ask.queue, *life.holding.split(now, spent))
+            done, lost, overhead = life.holding.split(now, spent)
+            count(now, queue, done, spent=(1, 0, 0))
+            count(now, queue, lost, spent=(0, 1, 0))
+            count(now, queue, overhead, spent=(0, 0, 1))
+            count(now, queue, amounts, held=held)
         else:
-            self._accounting.ledger.ran(now, life.ask.queue, held, spent)
+            count(now, queue, amounts, held=held, spent=spent)
 
     def _wait_again(self, life: LiveJob, names: list[str], now: int) -> None:
         """Tasks that were evicted at once wait, in the order in which they were first asked for."""
@@ -328,7 +326,7 @@ class JobLifecycle:
 
     def _end(self, life: LiveJob, now: int) -> None:
         """It has finished, or was given up."""
-        self._accounting.ledger.want(now, life.ask.queue, amounts_of(life.waiting.values()), -1)
+        self._accounting.ledger.count(now, life.ask.queue, amounts_of(life.waiting.values()), wanted=-1)
         life.waiting.clear()
         life.ended_at = now
         self._rounds.leave(life.name)

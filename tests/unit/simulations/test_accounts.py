@@ -107,10 +107,10 @@ def test_every_queue_is_entitled_to_what_is_in_force() -> None:
     of = AllQueueStatistics(0, {"a": None}, {"a": {"cpu": 2}}, {"cpu": 8})
     of.chain("a")[1].jobs += 1
     of.entitle(10 * S, {"a": None, "b": "a"}, {"a": {"cpu": 6}, "b": {"cpu": 3}}, {"cpu": 16})
-    of.hold(10 * S, "b", {"cpu": 4}, 1)
+    of.count(10 * S, "b", {"cpu": 4}, held=1)
     for account in of.chain("b"):
         account.jobs += 1
-    of.hold(20 * S, "b", {"cpu": 4}, -1)
+    of.count(20 * S, "b", {"cpu": 4}, held=-1)
     of.entitle(20 * S, {"b": None}, {"b": {"cpu": 3}}, {"cpu": 8})
     assert len(of.chain("b")) == 2, "a is above it no longer"
     of.close(30 * S)
