@@ -20,7 +20,6 @@ from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Asked, time_of
 from app.simulations.core.world import World
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
-from app.solver.engines.kueue.ahead import Ahead as KueueAhead
 from app.solver.engines.kueue.rounds import KueueRounds
 from app.solver.model.base import micros, parse_quantity
 from app.solver.model.kueue import Ask as KueueAsk
@@ -83,15 +82,24 @@ def test_what_a_cycle_of_kueue_leaves_behind_is_in_the_next_request(request: Sim
                 left[decision.ask] = _carried(decision.kueue)[1]
 
 
-@given(crowded())
-@examples(60)
-def test_a_round_of_kueue_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(
-    request: SimulationRequest,
-) -> None:
-    possible = without_hopeless(request)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KueueAhead, "searches", property(lambda _: True, lambda *_: None), raising=False)
-        assert unseen(possible).bytes() == without_digests(play(possible))
+def test_a_round_of_kueue_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(met: Met) -> None:
+    @given(crowded())
+    @examples(60)
+    def check(request: SimulationRequest) -> None:
+        foreseen, evicting = KueueRounds.foreseen, list[Outcome]()
+
+        def counted(rounds: KueueRounds, ahead: Ahead[Any], now: int) -> Outcome | None:
+            outcome = foreseen(rounds, ahead, now)
+            evicting.extend([outcome] if outcome is not None and outcome.evictions else [])
+            return outcome
+
+        possible = without_hopeless(request)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(KueueRounds, "foreseen", counted)
+            assert unseen(possible).bytes() == without_digests(play(possible))
+        met(evicting)
+
+    check()
 
 
 def test_cycles_of_kueue_that_lead_to_nothing_but_another_are_counted_where_nobody_hears_of_them(met: Met) -> None:
@@ -108,7 +116,6 @@ def test_cycles_of_kueue_that_lead_to_nothing_but_another_are_counted_where_nobo
         possible = without_hopeless(request)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(KueueRounds, "idle", counted)
-            patch.setattr(KueueAhead, "searches", property(lambda _: True, lambda *_: None), raising=False)
             unheard_of = unheard(possible)
         told = play(possible)
         assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)

@@ -115,12 +115,9 @@ class JobLifecycle:
         life = self._lives.get(name)
         if life is None:
             return {}
-        since, leaving = now - self._scenario.grace, life.leaving
-        return {
-            task: leaving[task]
-            for task in (leaving if names is None else names)
-            if task in leaving and life.evicted_at[task] <= since
-        }
+        since, leaving, evicted = now - self._scenario.grace, life.leaving, life.evicted_at
+        those = leaving if names is None else [name for name in names if name in leaving]
+        return {task: leaving[task] for task in those if evicted[task] <= since}
 
     def release(self, name: str, names: list[str] | None, now: int) -> None:
         """What was evicted, and has had its grace, holds nothing any more, and is asked for again. ``names``: of tasks;
@@ -230,9 +227,13 @@ class JobLifecycle:
     def current(self, name: str, endings: Sequence[Ending]) -> list[tuple[str, Clock]]:
         """The clocks whose present run ends so, by task; not those whose run was cut short."""
         life = self._lives.get(name)
-        clocks = {} if life is None else life.clocks
-        ended = [(task, clock) for task, run in endings if (clock := clocks.get(task)) is not None and clock.run == run]
-        return [(task, clock) for task, clock in ended if clock.phase == "running"]
+        if life is None:
+            return []
+        clocks = [(task, life.clocks.get(task), run) for task, run in endings]
+        return [
+            (task, clock) for task, clock, run in clocks
+            if clock is not None and clock.run == run and clock.phase == "running"
+        ]  # fmt: skip
 
     def _run(self, life: LiveJob, tasks: list[Task], n: int | None, now: int) -> None:
         """``tasks`` run from now on; clocks start where enough of them do."""

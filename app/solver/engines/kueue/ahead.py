@@ -1,5 +1,6 @@
 """Goes ahead of the compiled state in a run that nobody watches: usage and priorities, kept up to date change by
-change; and rounds whose outcome is plain from these, since quota is there, or nobody's going could make room.
+change; and rounds whose outcome is plain from these: quota is there, nobody's going could make room, or one head alone
+finds victims.
 
 Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``flavors`` and ``preemption`` have it.
 """
@@ -14,12 +15,20 @@ from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.candidates import SILENT
 from app.solver.engines.kueue.configuration import CompiledConfiguration
 from app.solver.engines.kueue.cycle import may_shrink
-from app.solver.engines.kueue.flavors import borrowing_level, may_preempt_while_borrowing, refusals, requests
+from app.solver.engines.kueue.flavors import (
+    Search,
+    borrowing_level,
+    may_preempt_while_borrowing,
+    refusals,
+    requests,
+    simulate,
+)
 from app.solver.engines.kueue.knobs import Run
-from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, preferred, stops_search
-from app.solver.engines.kueue.overlay import Overlay, Usage
+from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, Target, preferred, stops_search
+from app.solver.engines.kueue.overlay import Overlay, Preemptor, Usage
 from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, Running, instant, leaving
 from app.solver.kubernetes import PODS
+from app.solver.model.decision import PlannedEviction
 from app.solver.model.kueue import FlavorFungibility
 from app.solver.model.state import Ask, Workload
 
@@ -34,7 +43,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     ids of those that are evicted, or not preemptible. ``_vain``: by queue and what is asked for, priority and amounts
     of asks that nobody's going could help; ``_searched``: by queue, what is asked for and what of it is not there,
     priority and amounts of searches in vain since anything moved; ``_trial``: where these were made. ``now``: of the
-    cycle; ``searches``: whether these are worth their while.
+    cycle.
     """
 
     def __init__(self, loaded: CompiledState) -> None:
@@ -49,7 +58,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._vain: dict[tuple[int, tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
         self._wishes: dict[tuple[str, bytes], Wish | None] = {}
         self._leaving, self._protected = dict[str, None](), dict[str, None]()
-        self.now, self.searches = 0, False
+        self.now = 0
         self._compiled: CompiledState | None = None
         self._trial: tuple[Run, Overlay] | None = None
         self._searched: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
@@ -174,15 +183,15 @@ class Ahead(rounds.Ahead[CompiledState]):
         """Of nothing that it wants enough is there, or could be freed."""
         self._vain.setdefault((queue, wish.frs), []).append((ask.priority or 0, wish.amounts))
 
-    def could_free(self, queue: int, fr: int, amount: int, priority: int) -> bool:
-        """Whether ``amount`` of ``fr`` could be there for an ask of ``queue`` once somebody has gone: False only where
-        no search for victims finds any, whatever else the ask wants. Whoever the policies let it touch is thought gone
-        at once, in a classical search only those whom an attempt may take."""
+    def could_free(self, queue: int, fr: int, amount: int, lacks: int, priority: int) -> bool:
+        """Whether ``amount`` of ``fr``, of which it ``lacks`` some, could be there for an ask of ``queue`` once
+        somebody has gone: False only where no search for victims finds any, whatever else the ask wants. Whoever the
+        policies let it touch is thought gone at once, in a classical search only those whom an attempt may take."""
         configuration, usage = self.configuration, self.usage
         policy, quotas = configuration.policy[queue], usage.quotas
         cell = quotas.cells[queue][fr]
         own = self._within_reach(policy.within_cluster_queue, queue, fr, priority)
-        short = amount - usage.available_cell(cell) - own
+        short = lacks - own
         if short <= 0:
             return True
         if policy.reclaim_within_cohort == "Never" or configuration.tree.parent[queue] == ROOTLESS:
@@ -198,31 +207,52 @@ class Ahead(rounds.Ahead[CompiledState]):
                 short -= self._within_reach(policy.reclaim_within_cohort, other, fr, priority)
         return short <= 0
 
-    def finds_nobody(self, ask: Ask, queue: int, request: Amounts, contested: tuple[int, ...]) -> bool:
-        """Whether a search for victims for ``request`` is known to be in vain (see ``get_targets``). Where each queue
-        stands for itself, so is one for as much or more and as high a priority or a lower one: of each queue that takes
-        no more than this one took."""
-        if not self.searches:
-            return False
+    def targets(self, ask: Ask, queue: int, request: Amounts, contested: tuple[int, ...]) -> list[Target]:
+        """Whom a search for victims for ``request`` finds on the ``state`` of now (see ``get_targets``). Where each
+        queue stands for itself, one for as much or more than one in vain and as high a priority or a lower one is in
+        vain too: of each queue that takes no more than this one took."""
         amounts, priority = tuple([amount for _, amount in request]), ask.priority or 0
         known = self._searched.setdefault((queue, tuple([fr for fr, _ in request]), contested), [])
         if any(priority <= highest and all(map(le, least, amounts)) for highest, least in known):
-            return True
+            return []
+        overlay, preemptor, search = self._searching(ask)
+        targets = search(overlay, preemptor._replace(request=request), contested, SILENT)
+        if not targets and not self._leaving and self.stands_alone(queue):
+            known.append((priority, amounts))
+        return targets
+
+    def _searching(self, ask: Ask) -> tuple[Overlay, Preemptor, Search]:
         if self._trial is None:
             state = self.state(lambda: self._last)
             self._trial = Run(state, self.now), Overlay(state, self.now)
         run, overlay = self._trial
-        preemptor, search = run.begin(overlay, ask)
-        if search(overlay, preemptor._replace(request=request), contested, SILENT):
-            return False
-        if not self._leaving and self.stands_alone(queue):
-            known.append((priority, amounts))
-        return True
+        return overlay, *run.begin(overlay, ask)
+
+    def level(self, head: "Verdict") -> int:
+        """How far up quota comes from: what is contested, once those have gone who would for that resource alone."""
+        overlay, preemptor, search = self._searching(head.ask)
+        levels = [
+            simulate(overlay, preemptor, fr, amount, search).level
+            if fr in head.contested
+            else borrowing_level(self.configuration, self.usage, head.queue, fr, amount).height
+            for fr, amount in head.request
+        ]
+        return max(levels, default=head.level)
+
+    def evictions(self, head: "Verdict") -> list[PlannedEviction]:
+        """Those of its targets."""
+        state, names = self.state(lambda: self._last), self.configuration.tree.names
+        return [
+            PlannedEviction(
+                workload=state.workloads[i].id, queue=names[int(state.queue[i])], reason=reason, for_ask=head.ask.id
+            )
+            for i, reason in head.targets
+        ]
 
     def note_tried(self, queue: int, ask: Ask, wish: "Wish") -> None:
         """It has to wait, for want of victims: so has whoever wants the same, until anything moves."""
         single = all(len(offers) == 1 for offers in wish.groups) and ask.preemption_policy != "Never"
-        if single and self.searches and not self._leaving and self.stands_alone(queue):
+        if single and not self._leaving and self.stands_alone(queue):
             self._tried[queue, wish.frs, wish.amounts] = ask.priority or 0
 
     def stands_alone(self, queue: int) -> bool:
@@ -299,8 +329,9 @@ def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
 
 
 class Verdict(NamedTuple):
-    """What a nomination comes to; ``flavors`` by resource, ``request`` as a Preemptor's, both where it fits;
-    ``unfinished``: whether some scan stopped before the last flavor."""
+    """What a nomination comes to; ``level``: with everybody running; ``flavors`` by resource, ``request`` as a
+    Preemptor's, ``contested``: flavor-resources that are not there, ``targets``: who goes; ``unfinished``: whether some
+    scan stopped before the last flavor."""
 
     ask: Ask
     queue: int
@@ -309,11 +340,12 @@ class Verdict(NamedTuple):
     flavors: Mapping[str, str]
     request: Amounts
     unfinished: bool
+    contested: tuple[int, ...] = ()
+    targets: Sequence[Target] = ()
 
 
 def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
-    """``ask`` nominated on the state of now; without victims where it does not fit. None: somebody's going could make
-    room."""
+    """``ask`` nominated on the state of now. None: which flavor it has hangs on whose going makes room."""
     configuration = ahead.configuration
     rules, mode, level = configuration.policy[queue].fungibility, Mode.FIT, 0
     flavors: dict[str, str] = {}
@@ -324,9 +356,10 @@ def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
     for offers in wish.groups:
         best, chosen, stopped = _NOTHING, None, -1
         for offer in offers:
-            offered = _offered(ahead, ask, queue, offer, rules)
+            only = len(offers) == 1 and offer.place < 0
+            offered = _offered(ahead, ask, queue, offer, rules, only=only)
             worst = offered[0]
-            if worst.fit is Fit.PREEMPT and (len(offers) > 1 or offer.place >= 0):
+            if worst.fit is Fit.PREEMPT and not only:
                 return None
             helpless = helpless and offered[3]
             stops = stops_search(worst, rules)
@@ -346,10 +379,9 @@ def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
             request.append((fr, amount))
     if helpless:
         ahead.note_vain(queue, ask, wish)
-    amounts = tuple(sorted(request))
-    if mode is Mode.PREEMPT and not in_vain and not ahead.finds_nobody(ask, queue, amounts, tuple(sorted(contested))):
-        return None
-    return Verdict(ask, queue, mode, level, flavors, amounts, unfinished)
+    amounts, contested = tuple(sorted(request)), tuple(sorted(contested))
+    targets = ahead.targets(ask, queue, amounts, contested) if mode is Mode.PREEMPT and not in_vain else ()
+    return Verdict(ask, queue, mode, level, flavors, amounts, unfinished, contested, targets)
 
 
 _Offered = tuple[Suit, int, tuple[int, ...], bool, bool]
@@ -358,10 +390,11 @@ it is not there; whether nobody's going could help with any of it, and whether w
 _NOTHING: _Offered = WORST, 0, (), False, False
 
 
-def _offered(ahead: Ahead, ask: Ask, queue: int, offer: _Offer, rules: FlavorFungibility) -> _Offered:
+def _offered(ahead: Ahead, ask: Ask, queue: int, offer: _Offer, rules: FlavorFungibility, *, only: bool) -> _Offered:
+    """``only``: there is no other flavor, and it does not matter whether somebody would go for one resource alone."""
     worst, highest, lacks, helpless, in_vain = BEST, 0, (), True, ask.preemption_policy == "Never"
     for _, cell, fr, amount in offer.cells:
-        suit, hopeless = _suit(ahead, ask, queue, cell, fr, amount)
+        suit, hopeless = _suit(ahead, ask, queue, cell, fr, amount, searches=not only)
         if suit.fit is not Fit.FIT:
             lacks = *lacks, fr
         helpless, in_vain = helpless and hopeless, in_vain or hopeless
@@ -373,34 +406,36 @@ def _offered(ahead: Ahead, ask: Ask, queue: int, offer: _Offer, rules: FlavorFun
     return worst, highest, lacks, helpless, in_vain
 
 
-def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int) -> tuple[Suit, bool]:
+def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int, *, searches: bool) -> tuple[Suit, bool]:
     """See ``Assigner``; where somebody's going helps, by whatever rule they go. With whether nobody's could, whatever
     else is asked for."""
     usage = ahead.usage
     quotas = usage.quotas
     if amount > quotas.potential[cell]:
         return WORST, False
-    fits = amount <= max(0, usage.available_cell(cell))
+    lacks = amount - usage.available_cell(cell)
+    fits = lacks <= 0
     if fits and usage.used[cell] + amount <= quotas.nominal[cell]:
         return BEST, False
     height, below_root = borrowing_level(ahead.configuration, usage, queue, fr, amount)
     if fits:
         return Suit(Fit.FIT, height), False
     if amount <= quotas.nominal[cell] or below_root or may_preempt_while_borrowing(ahead.configuration, queue):
-        if ask.preemption_policy == "Never" or not ahead.could_free(queue, fr, amount, ask.priority or 0):
+        if ask.preemption_policy == "Never" or not ahead.could_free(queue, fr, amount, lacks, ask.priority or 0):
             return Suit(Fit.NO_CANDIDATES, height), True
-        in_vain = ahead.finds_nobody(ask, queue, ((fr, amount),), (fr,))
+        in_vain = searches and not ahead.targets(ask, queue, ((fr, amount),), (fr,))
         return Suit(Fit.NO_CANDIDATES if in_vain else Fit.PREEMPT, height), False
     return Suit(Fit.NO_FIT, height), False
 
 
 class PlainCycle(NamedTuple):
-    """A cycle that evicts nobody. ``fitting``: in Kueue's order, of whom all get in but the ``outrun``, for whom those
-    before them leave no room; ``waiting``: all others."""
+    """``fitting``: in Kueue's order, of whom all get in but the ``outrun``, for whom those before them leave no room;
+    ``evicting``: the one whose targets go, where nobody fits; ``waiting``: all others."""
 
     fitting: list[Verdict]
     outrun: frozenset[str]
     waiting: list[Ask]
+    evicting: Verdict | None = None
 
 
 def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
@@ -418,7 +453,7 @@ def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
             head = verdict(ahead, queue, ask, wish)
             if head is None or (head.unfinished and head.mode is Mode.PREEMPT):
                 return None
-        if head is not None and head.mode is Mode.FIT:
+        if head is not None and (head.mode is Mode.FIT or head.targets):
             fitting.append(head)
             unfinished = unfinished or head.unfinished
             continue
@@ -427,8 +462,10 @@ def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
             ahead.note_tried(queue, ask, wish)
         if head is None or head.mode is Mode.PREEMPT:
             reserving = reserving or configuration.policy[queue].reclaim_within_cohort != "Any"
-    if fitting and reserving:
+    if fitting and (reserving or (len(fitting) > 1 and any(head.targets for head in fitting))):
         return None
+    if fitting and fitting[0].targets:
+        return PlainCycle([], frozenset(), waiting, fitting[0])
     if len(fitting) < 2:
         return PlainCycle(fitting, frozenset(), waiting)
     fitting.sort(key=_order)
@@ -442,7 +479,8 @@ def order(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> list[str]:
     """Ids of the ``heads`` of a plain cycle in Kueue's order."""
     index = ahead.configuration.tree.index
     verdicts = [verdict(ahead, index[ask.queue], ask, wish) for ask, wish in heads]
-    return [head.ask.id for head in sorted(filter(None, verdicts), key=_order)]
+    judged = [head._replace(level=ahead.level(head)) for head in verdicts if head is not None]
+    return [head.ask.id for head in sorted(judged, key=_order)]
 
 
 def _order(head: Verdict) -> tuple[int, int, int]:

@@ -210,8 +210,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     """See the module. ``_wakes``: when time matters, by job that waits or runs; ``_running``: queue, priority and start
     of what runs where priorities fall with time; ``_known``: whether that is all; ``_drains``: whether queues are
     drained that no round has seen yet; ``_moved``: whether nodes are others than at the last round; ``_workloads``:
-    what ran then, ``_in_vain``: whether it led to nothing; ``_next``: what the cycle that ``foreseen`` is asked for now
-    comes to, where ``idle`` found out."""
+    what ran then; ``_next``: what the cycle that ``foreseen`` is asked for now comes to, where ``idle`` found out."""
 
     unit: ClassVar[Unit] = "job"
 
@@ -226,7 +225,6 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._moved = False
         self._workloads: Sequence[Workload] = ()
         self._next: _Plain | None = None
-        self._in_vain = False
         self._knobs = _knobs(configured)
 
     def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
@@ -305,27 +303,28 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         """Cycles in which all heads step aside: others of their queues are tried next."""
         for _ in range(_MOST_IDLE):
             self._next = of, plain = self._plain(ahead, now)
-            if not of or plain is None or plain.fitting:
+            if not of or plain is None or plain.fitting or plain.evicting:
                 return
             self._next = None
             yield self.carried()[0]
-            self._carried_out(plain, now)
-            if not self.due(now):
+            if not (self._carried_out(plain, [], now).more and self._queues.heads):
                 return
 
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
         (heads, plain), self._next = self._next or self._plain(ahead, now), None
         if plain is None or not isinstance(ahead, Ahead):
             return None
+        evictions = [] if plain.evicting is None else ahead.evictions(plain.evicting)
         return Outcome(
-            lambda: ([ask.id for ask, _ in heads], order(ahead, heads)), lambda _: self._carried_out(plain, now)
-        )
+            lambda: ([ask.id for ask, _ in heads], order(ahead, heads)),
+            lambda leaving: self._carried_out(plain, [of for of in evictions if not leaving(of)], now), evictions,
+        )  # fmt: skip
 
     def _plain(self, ahead: AnyAhead[CompiledState], now: int) -> _Plain:
         heads: list[tuple[Ask, Wish]] = []
         if self._drains or self._knobs or not isinstance(ahead, Ahead) or not ahead.plain:
             return heads, None
-        ahead.now, ahead.searches = now, self._in_vain
+        ahead.now = now
         for ask in self._queues.first():
             wish = None if self._queues.scanned(ask) else ahead.wish(self._queues.shape(ask), ask)
             if wish is None:
@@ -333,14 +332,14 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             heads.append((ask, wish))
         return heads, cycle(ahead, heads)
 
-    def _carried_out(self, plain: PlainCycle, now: int) -> Turn:
+    def _carried_out(self, plain: PlainCycle, evicted: list[PlannedEviction], now: int) -> Turn:
         self._queues.cycle_ends()
-        turn = Turn()
-        for head in plain.fitting:
+        turn = Turn(evicted=evicted, more=bool(evicted))
+        for head in plain.fitting if plain.evicting is None else [plain.evicting]:
             ask = head.ask
-            if ask.id in plain.outrun:
+            if ask.id in plain.outrun or head.targets:
                 self._wakes.set(ask.id, None)
-                turn.more |= self._queues.requeued(ask, None, pending=False, inadmissible=False)
+                turn.more |= self._queues.requeued(ask, None, pending=bool(head.targets), inadmissible=False)
                 continue
             gets = {ask.tasks[0].name: dict(head.flavors)}
             decision = Decision(ask=ask.id, outcome="admit", assignment=gets, victims=[], conditions=[])
@@ -395,7 +394,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             turn.more |= self._queues.requeued(
                 ask, scan, pending=_pending(decision), inadmissible=_inadmissible(decision)
             )
-        self._queues.due, self._in_vain = turn.more, not (turn.evicted or turn.started)
+        self._queues.due = turn.more
         return turn
 
     def evicting(self, workload: Workload, task: str | None) -> Workload:
