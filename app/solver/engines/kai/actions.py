@@ -443,16 +443,14 @@ def _reclaimable(cycle: Cycle, job: int) -> list[int]:
             and cycle.passes(filters, job, victim)
         ]
 
-    def unprotected(victim: int) -> bool:
-        return minimum_runtime(job, victim) is None
-
+    unprotected = partial(cycle.protection.unprotected, job)
     victims: list[int] = []
     for its_leaf, of_leaf in cycle.clocks.preemptible(overlay).items():
         if its_leaf == queue[job] or refused_victim(filters[:-1], job, of_leaf[0]) is not None:
             continue
         free, unknown = cycle.clocks.of(overlay, job, its_leaf, unprotected)
         victims += [victim for victim in free if active[victim]]
-        victims += [victim for victim in unknown if active[victim] and unprotected(victim)]
+        victims += unprotected([victim for victim in unknown if active[victim]])
     return sorted(victims)
 
 

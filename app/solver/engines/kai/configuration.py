@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal
 
 from app.solver.compiled import ROOTLESS, Tree, compile_tree
@@ -113,17 +114,20 @@ def _nearest(tree: Tree, own: list[int | None], default: MinRuntime) -> list[Min
 
 
 def protected(now: int, started_at: int | None, minimum: int, rules: RuleSet) -> bool:
-    """Whether a minimum runtime of ``minimum`` still protects what started at ``started_at`` (microseconds).
+    """Whether a minimum runtime of ``minimum`` still protects what started at ``started_at`` (microseconds). A start
+    that nobody knows protects nothing."""
+    return started_at is not None and started_at >= protected_since(now, minimum, rules)
 
-    A start that nobody knows protects nothing. Documented: free once ``now > start + minimum``, and a minimum of 0
-    means always preemptible. Shipped: free from ``now == start + minimum`` on; a start in the future protects even
-    with a minimum of 0.
+
+def protected_since(now: int, minimum: int, rules: RuleSet) -> float:
+    """The first start that ``minimum`` still protects at ``now``.
+
+    Documented: free once ``now > start + minimum``, and a minimum of 0 means always preemptible. Shipped: free from
+    ``now == start + minimum`` on; a start in the future protects even with a minimum of 0.
     """
-    if started_at is None:
-        return False
     if rules.protects_at_end:
-        return minimum > 0 and now <= started_at + minimum
-    return now < started_at + minimum
+        return now - minimum if minimum > 0 else inf
+    return now - minimum + 1
 
 
 def unprotected_from(started_at: int, minimum: int, rules: RuleSet) -> int:

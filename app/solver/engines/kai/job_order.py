@@ -324,14 +324,14 @@ class Clocks:
         return self._preemptible
 
     def of(
-        self, overlay: Overlay, job: int, queue: int, passes: Callable[[int], bool]
+        self, overlay: Overlay, job: int, queue: int, passing: Callable[[list[int]], list[int]]
     ) -> tuple[list[int], list[int]]:  # fmt: skip
         """Those of a leaf that ran when it was first looked at and pass, and those that did not run."""
         key = job if self._by_job else overlay.jobs.queue[job], queue
         known = self._of.get(key)
         if known is None:
             active, of_leaf = overlay.active, self.preemptible(overlay)[queue]
-            free = [victim for victim in of_leaf if active[victim] and passes(victim)]
+            free = passing([victim for victim in of_leaf if active[victim]])
             known = self._of[key] = free, [victim for victim in of_leaf if not active[victim]]
         return known
 
@@ -355,12 +355,12 @@ class VictimTable:
             self._listed |= new
             for leaf, items in sort_victims(overlay, map(self.of, new)).items():
                 self._by_leaf[leaf] = sorted((*self._by_leaf.get(leaf, ()), *items), key=itemgetter(0))
-        by_leaf = sort_victims(overlay, map(self.of, touched))
-        for leaf in {queue[job] for job in untouched}:
-            items = [item for item in self._by_leaf[leaf] if item[1].job in untouched]
-            if leaf in by_leaf:
-                items = sorted((*items, *by_leaf[leaf]), key=itemgetter(0))
-            by_leaf[leaf] = items
+        by_leaf = {
+            leaf: [item for item in self._by_leaf.get(leaf, ()) if item[1].job in untouched]
+            for leaf in dict.fromkeys(map(queue.__getitem__, jobs))
+        }
+        for leaf, items in sort_victims(overlay, map(self.of, touched)).items():
+            by_leaf[leaf] = sorted((*by_leaf[leaf], *items), key=itemgetter(0))
         return by_leaf
 
     def of(self, job: int) -> Victim:
@@ -418,16 +418,23 @@ def _victim(overlay: Overlay, job: int, tasks: list[int], running: list[int], *,
 
 
 class Victims:
-    """The victims of a leaf, the worst last, and what those taken before held."""
+    """The victims of a leaf, the worst last, and what those taken before held. ``gives``: that and what the worst
+    holds; who changes one of these clears it."""
 
-    __slots__ = ("items", "taken")
+    __slots__ = ("gives", "items", "taken")
 
     def __init__(self, items: list[tuple[Key, Victim]], taken: Share) -> None:
         self.items = items
         self.taken = taken
+        self.gives: Share | None = None
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def look(self) -> Share:
+        """``gives``, worked out."""
+        self.gives = plus(self.taken, self.items[-1][1].holds)
+        return self.gives
 
 
 class VictimOrder:
@@ -447,8 +454,7 @@ class VictimOrder:
             for job in entering:
                 self.push(by_job[job])
             return
-        worst_first = sorted(((items[-1][0], queue) for queue, items in sorted_victims.items()), reverse=True)
-        for _, queue in worst_first:
+        for _, queue in sorted(((items[-1][0], queue) for queue, items in sorted_victims.items()), reverse=True):
             self._tree.add(queue, Victims(sorted_victims[queue].copy(), NOTHING))
 
     def put_back(self, victim: Victim, tasks: list[int]) -> None:
@@ -462,6 +468,7 @@ class VictimOrder:
         leaf = self._tree.leaf(queue)
         if leaf is not None:
             insort(leaf.items, (victim.key, victim))
+            leaf.gives = None
         else:
             self._tree.add(queue, Victims([(victim.key, victim)], self._taken.get(queue, NOTHING)))
 
@@ -471,8 +478,8 @@ class VictimOrder:
         if queue_and_leaf is None:
             return None
         queue, leaf = queue_and_leaf
-        victim = leaf.items.pop()[1]
-        self._taken[queue] = leaf.taken = plus(leaf.taken, victim.holds)
+        self._taken[queue] = leaf.taken = leaf.gives or leaf.look()
+        leaf.gives, victim = None, leaf.items.pop()[1]
         self._tree.took(queue)
         return victim
 
@@ -480,8 +487,7 @@ class VictimOrder:
 def worse(order: Standing, a: Node[Victims], b: Node[Victims]) -> bool:
     """Whether victims of the first queue go before those of the second."""
     first_a, first_b = best_of(a), best_of(b)
-    gives_a = plus(first_a.taken, first_a.items[-1][1].holds)
-    return not order.first(a.queue, b.queue, gives_a, plus(first_b.taken, first_b.items[-1][1].holds))
+    return not order.first(a.queue, b.queue, first_a.gives or first_a.look(), first_b.gives or first_b.look())
 
 
 def sort_victims(overlay: Overlay, victims: Iterable[Victim]) -> dict[int, list[tuple[Key, Victim]]]:

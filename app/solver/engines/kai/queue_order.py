@@ -212,8 +212,9 @@ class QueueTree(Generic[L]):
         while True:
             node = heap.items[0]
             if node.dirty:
-                heap.fix_top()
                 node.dirty = False
+                if len(heap.items) > 1:
+                    heap.fix_top()
             elif node.jobs is not None:
                 return node.queue, node.jobs
             else:
@@ -294,7 +295,7 @@ class Comparison:
     def first(self, a: int, b: int, want_a: Share, want_b: Share, taken_a: Share, taken_b: Share) -> bool:
         """Whether queue a comes before queue b. ``want``: what the best job of each would add; ``taken``: what
         victims chosen below it give back."""
-        standing_a, standing_b = self._standing(a, want_a, taken_a), self._standing(b, want_b, taken_b)
+        standing_a, standing_b = self.standing(a, want_a, taken_a), self.standing(b, want_b, taken_b)
         if standing_a != standing_b:  # 1 to 6
             return standing_a < standing_b
         below_a = within(self.allocatable[a], self.allocatable[b])
@@ -303,7 +304,7 @@ class Comparison:
             return below_a
         return self.older(a, b)  # 8
 
-    def _standing(self, q: int, want: Share, taken: Share) -> _Standing:
+    def standing(self, q: int, want: Share, taken: Share) -> _Standing:
         """What steps 1 to 6 compare, less is earlier; worked out once for what the queue holds."""
         cpu, memory, gpu = self.allocated
         key = q, want, taken, cpu[q], memory[q], gpu[q]
@@ -317,17 +318,12 @@ class Comparison:
 
     def hangs_on_jobs(self, wants: Mapping[int, Collection[Share]]) -> bool:
         """Whether which of these siblings comes first hangs on which of its jobs each is judged by (``wants``)."""
-        standings = [[self._standing(q, want, NOTHING) for want in of] for q, of in wants.items()]
+        standings = [[self.standing(q, want, NOTHING) for want in of] for q, of in wants.items()]
         spans = sorted((min(of), max(of)) for of in standings)
         return any(
             after[0] < before[1] or (after[0] == before[1] and (before[0] != before[1] or after[0] != after[1]))
             for before, after in pairwise(spans)
         )
-
-    def rank(self, q: int) -> tuple[bool, bool, int, bool]:
-        """Steps 1 to 4 without a job that wants anything, as a key: less is earlier."""
-        over, starved, bad = self._over_utilised(q), self._starved(q, NOTHING), self._without_share(q, NOTHING)
-        return over, not starved, -self._priority[q], bad
 
     def older(self, a: int, b: int) -> bool:
         """Whether queue a is older; a tie goes to the right one, whichever that is."""
@@ -456,29 +452,21 @@ def _steps(amounts: tuple[float, float, float]) -> tuple[float, float, float]:
     return cpu, memory, float(whole) if abs(scaled - whole) < 1e-6 else scaled
 
 
-_Rank = tuple[bool, bool, int, bool]
-
-
 class Standing:
-    """What ``QueueOrder.first`` says without a job that wants anything, on what queues held when the attempt began:
-    its first four steps and the sixth are worked out once for each queue."""
+    """What ``QueueOrder.first`` says without a job that wants anything, on what queues held when the attempt began: of
+    each queue the first four steps and the sixth are worked out once."""
 
     def __init__(self, frozen: Comparison) -> None:
         self._order = frozen
-        self._known: dict[int, tuple[_Rank, float]] = {}
-        self._latest: dict[int, tuple[Share, float]] = {}
+        self._known: dict[int, tuple[Share, _Standing]] = {}
 
     def first(self, a: int, b: int, taken_a: Share, taken_b: Share) -> bool:
         """Whether queue a comes before queue b. ``taken``: what victims chosen below it give back."""
-        rank_a, share_a = self._of(a)
-        rank_b, share_b = self._of(b)
-        if rank_a != rank_b:
-            return rank_a < rank_b
-        left_a, left_b = self._left(a, taken_a), self._left(b, taken_b)
-        if left_a != left_b:
-            return left_a < left_b
-        if share_a != share_b:
-            return share_a < share_b
+        known_a, known_b = self._known.get(a), self._known.get(b)
+        key_a = known_a[1] if known_a is not None and known_a[0] == taken_a else self._look(a, taken_a)
+        key_b = known_b[1] if known_b is not None and known_b[0] == taken_b else self._look(b, taken_b)
+        if key_a != key_b:
+            return key_a < key_b
         order = self._order
         below_a = within(order.allocatable[a], order.allocatable[b])
         below_b = within(order.allocatable[b], order.allocatable[a])
@@ -486,15 +474,12 @@ class Standing:
             return below_a
         return order.older(a, b)
 
-    def _of(self, q: int) -> tuple[_Rank, float]:
-        known = self._known.get(q)
-        if known is None:
-            order = self._order
-            known = self._known[q] = order.rank(q), order.dominant(q, NOTHING, NOTHING)
-        return known
-
-    def _left(self, q: int, taken: Share) -> float:
-        latest = self._latest.get(q)
-        if latest is None or latest[0] != taken:
-            latest = self._latest[q] = taken, self._order.dominant(q, NOTHING, taken)
-        return latest[1]
+    def _look(self, q: int, taken: Share) -> _Standing:
+        order, known = self._order, self._known.get(q)
+        if known is None:  # worked out for attempts before this one, as a rule
+            standing = order.standing(q, NOTHING, taken)
+        else:
+            over, content, priority, bad, _, share = known[1]
+            standing = over, content, priority, bad, order.dominant(q, NOTHING, taken), share
+        self._known[q] = taken, standing
+        return standing

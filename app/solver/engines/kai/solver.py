@@ -9,7 +9,7 @@ from math import inf
 from operator import add, le
 
 from app.solver.engines.kai.chance import Chance, Trail
-from app.solver.engines.kai.job_order import Contenders, Lines, Turns, VictimOrder, VictimTable, sort_victims
+from app.solver.engines.kai.job_order import Contenders, Lines, Turns, VictimOrder, VictimTable
 from app.solver.engines.kai.jobs import GPU, PENDING, PIPELINED, RELEASING, packs, total
 from app.solver.engines.kai.nodes import WHOLE
 from app.solver.engines.kai.overlay import Mark, Overlay
@@ -285,7 +285,7 @@ class Solver:
         self._validators = validators
         self._foregone = foregone
         self._before = Standing(tools.order.frozen())
-        self._victims = sort_victims(self._overlay, map(tools.victims.of, victims))
+        self._victims = tools.victims.by_leaf(victims)
         self._open = set(open_nodes(tools, job))
         self._contenders = Contenders(self._overlay, tools.lines, job, 0)
         self._scenario = Scenario(self._overlay, job)

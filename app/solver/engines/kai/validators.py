@@ -11,7 +11,7 @@ from typing import Literal
 
 from app.solver.compiled import Tree
 from app.solver.engines.kai.chance import Chance, Refusal, Scenario, Trail
-from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected
+from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected, protected_since
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RELEASING, RUNNING, Share, total
 from app.solver.engines.kai.overlay import Overlay
 from app.solver.engines.kai.queue_order import NOTHING, Comparison, QueueOrder, holds_within, minus, plus
@@ -360,12 +360,12 @@ class Protection:
         self._runtimes = configuration.min_runtimes
         self._rules = configuration.policy.rules
         self._minimums: dict[tuple[int, int], MinRuntime] = {}
-        self._known: dict[tuple[str, int, int], bool] = {}
+        self._known: dict[tuple[str, int], dict[int, bool]] = {}
 
     def again(self) -> "Protection":
         """For another run of the cycle that has come as far."""
         other = copy(self)
-        other._known = self._known.copy()
+        other._known = {of: known.copy() for of, known in self._known.items()}
         return other
 
     def minimum(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> MinRuntime:
@@ -381,15 +381,33 @@ class Protection:
 
     def is_protected(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> bool:
         """Whether the victim's minimum runtime has not passed."""
-        key = (action, victim if action == "preempt" else job, victim)
-        known = self._known.get(key)
-        if known is None:
+        known = self._known_of(action, job)
+        if victim not in known:
             started = self._overlay.started[victim]
             minimum = self.minimum(action, job, victim).micros
-            known = protected(self._overlay.now, started, minimum, self._rules)
-            if started is not None:
-                self._known[key] = known
-        return known
+            protects = protected(self._overlay.now, started, minimum, self._rules)
+            if started is None:
+                return protects
+            known[victim] = protects
+        return known[victim]
+
+    def _known_of(self, action: Literal["reclaim", "preempt"], job: int) -> dict[int, bool]:
+        """Clocks judged so far, by victim: by all jobs together in preempt, by each itself in reclaim."""
+        return self._known.setdefault((action, -1 if action == "preempt" else job), {})
+
+    def unprotected(self, job: int, victims: list[int]) -> list[int]:
+        """Those of ``victims``, all of one leaf, that ``filter`` lets reclaim take from for the job."""
+        if not victims:
+            return []
+        known, started, elastic = self._known_of("reclaim", job), self._overlay.started, self._overlay.jobs.elastic
+        minimum = self.minimum("reclaim", job, victims[0]).micros
+        since = protected_since(self._overlay.now, minimum, self._rules)
+        known |= {
+            victim: start >= since
+            for victim in victims
+            if (start := started[victim]) is not None and victim not in known
+        }
+        return [v for v in victims if not known.get(v) or may_evict(protected=True, elastic=elastic(v))]
 
     def filter(self, action: Literal["reclaim", "preempt"], job: int, victim: int) -> Refusal | None:
         """Protected whole, unless the victim is elastic."""
