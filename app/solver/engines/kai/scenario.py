@@ -349,6 +349,9 @@ class Scenario:
         self.job = job
         self._free = gpus or FreeGpus(overlay)
         self.taking: Collection[int] = ()
+        self.recorded: list[Group] = []
+        self.recorded_jobs: dict[int, tuple[int, ...]] = {}
+        self.is_recorded: set[int] = set()
         self._begin((), ())
 
     def _begin(self, part: Sequence[int], recorded: Sequence[Group]) -> None:
@@ -357,12 +360,11 @@ class Scenario:
         self.listed: dict[int, list[int]] = {}
         self.groups: dict[int, list[Group]] = {}
         self._elastic: list[int] = []
-        self._looked = 0
+        self._looked = self.pods = 0
         self.latest: int | None = None
         self._by_node: dict[int, dict[int, None]] = {}
         self.walked: list[Group] = []
         self._with_others: set[int] = set()
-        self.pods = 0
         self._record(recorded)
         self._list(self.recorded)
         for group in self.recorded:
@@ -379,10 +381,9 @@ class Scenario:
         What a job gives back to the order depends on what of it is recorded only if that is several chunks, or if
         the job keeps pods that can't be taken.
         """
-        jobs = [group.job for group in (*self.recorded, *recorded)]
-        if len({group.job for group in recorded}) < len(recorded) or not self._with_others.isdisjoint(jobs):
-            return False
-        if len(self.recorded_jobs) < len(self.recorded):
+        jobs = {group.job for group in recorded}
+        several = len(jobs) < len(recorded) or len(self.recorded_jobs) < len(self.recorded)
+        if several or not self._with_others.isdisjoint(jobs | self.recorded_jobs.keys()):
             return False
         self.room.need(part)
         if self.room.enough():
@@ -390,14 +391,14 @@ class Scenario:
         before = self.recorded_jobs
         self._record(recorded)
         now = self.recorded_jobs
-        new = [job for job in now if job not in before]
-        if any(now.get(job) != chunks for job, chunks in before.items()) or any(len(self.groups[j]) > 1 for j in new):
+        new = now.keys() - before.keys()
+        if not before.items() <= now.items() or any(len(self.groups[j]) > 1 for j in new):
             self._list_again(part)
         else:
             self.part = part
             for job in new:
-                for on_node in self._nodes_of(self.groups[job][0]):
-                    on_node.pop(job, None)
+                for t in self.groups[job][0].tasks:
+                    self._by_node.get(self.overlay.node[t], {}).pop(job, None)
         return True
 
     def _list_again(self, part: Sequence[int]) -> None:
@@ -411,14 +412,14 @@ class Scenario:
                 self._take_up(group)
 
     def _record(self, recorded: Sequence[Group]) -> None:
-        self.recorded = list(recorded)
-        self.recorded_jobs: dict[int, tuple[int, ...]] = {}
-        for group in recorded:
-            self.recorded_jobs[group.job] = (*self.recorded_jobs.get(group.job, ()), group.tasks[0])
-        self.is_recorded = {t for group in recorded for t in group.tasks}
-
-    def _nodes_of(self, group: Group) -> list[dict[int, None]]:
-        return [self._by_node.setdefault(self.overlay.node[t], {}) for t in group.tasks]
+        done = len(self.recorded)
+        if recorded[:done] != self.recorded:
+            done, self.recorded_jobs, self.is_recorded = 0, {}, set()
+        new, jobs = recorded[done:], self.recorded_jobs.copy()
+        for group in new:
+            jobs[group.job] = (*jobs.get(group.job, ()), group.tasks[0])
+        self.recorded, self.recorded_jobs = list(recorded), jobs
+        self.is_recorded = self.is_recorded.union(*(group.tasks for group in new))
 
     def grow(self, order: VictimOrder) -> bool | None:
         """Add the next chunk of the victim order: one pod of a job above its gang, else all its pods. False where
@@ -426,8 +427,7 @@ class Scenario:
         victim = order.pop()
         if victim is None:
             return None
-        tasks = victim.tasks
-        chunk = first_to_go(self.overlay, victim)
+        tasks, chunk = victim.tasks, first_to_go(self.overlay, victim)
         group = Group(victim.job, chunk)
         if victim.others:
             self._with_others.add(victim.job)

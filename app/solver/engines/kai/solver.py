@@ -319,29 +319,28 @@ class Solver:
     def _take_up(self, part: list[int], recorded: list[Group], start: Mark) -> None:
         """Begin a part: the recorded victims evicted, the rest as it was."""
         overlay, scenario = self._overlay, self._scenario
-        known, before = scenario.is_recorded, scenario.recorded_jobs
+        known, before, done = scenario.is_recorded, scenario.recorded_jobs, len(scenario.recorded)
         overlay.rollback(self._evicted)
-        if not known <= {t for group in recorded for t in group.tasks}:
+        goes_on = recorded[:done] == scenario.recorded
+        if not goes_on and not known <= {t for group in recorded for t in group.tasks}:
             overlay.rollback(start)
             known = set[int]()
         if not part[1:] or not scenario.go_on(part, recorded):
             scenario.start(part, recorded)
             self._order = VictimOrder(overlay, self._before, self._victims)
-        for group in recorded:
-            for t in group.tasks:
-                if t not in known:
-                    overlay.evict(t)
-        self._update_contenders(before)
+        new = recorded[done:] if goes_on else recorded
+        for t in (t for group in new for t in group.tasks if t not in known):
+            overlay.evict(t)
+        self._update_contenders(before, {group.job for group in new} if goes_on else {*before, *scenario.recorded_jobs})
         self._evicted = overlay.checkpoint()
 
-    def _update_contenders(self, before: dict[int, tuple[int, ...]]) -> None:
-        """``before``: which chunks of each job were recorded until now."""
+    def _update_contenders(self, before: dict[int, tuple[int, ...]], jobs: Iterable[int]) -> None:
+        """``before``: which chunks of each job were recorded until now; ``jobs``: those of which others may be."""
         overlay, now = self._overlay, self._scenario.recorded_jobs
-        for job in before:
+        for job in jobs:
             if job not in now:
                 self._contenders.update(job, victim=False)
-        for job, chunks in now.items():
-            if before.get(job) != chunks:
+            elif before.get(job) != now[job]:
                 self._contenders.update(job, victim=True)
                 self._kinds |= self._kinds_of(overlay.wanted(job)[0][:1])
 

@@ -3,6 +3,7 @@
 Source of the rules: KAI's proportion plugin (reclaimable, strategies) and its minruntime plugin; docs/engines/kai.md.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -252,16 +253,15 @@ class Fairness(Balance):
     def _taken(self, scenario: Scenario) -> list[tuple[int, Taken]]:
         """What the scenario takes, by victim queue in order of the configuration. Pods that found another place
         don't count, so that only jobs that the try takes from need a look."""
-        jobs = self._overlay.jobs
-        victims = scenario.taking if self._ignore_moved else scenario.listed
-        by_queue: dict[int, list[int]] = {}
+        victims, queue = scenario.taking if self._ignore_moved else scenario.listed, self._overlay.jobs.queue
+        by_queue = defaultdict[int, list[int]](list)
         for victim in victims:
-            by_queue.setdefault(jobs.queue[victim], []).append(victim)
+            by_queue[queue[victim]].append(victim)
         taken_of: list[tuple[int, Taken]] = []
-        for queue in sorted(by_queue):
-            taken = self._of_queue(scenario, by_queue[queue])
+        for q in sorted(by_queue):
+            taken = self._of_queue(scenario, by_queue[q])
             if taken is not None:
-                taken_of.append((queue, taken))
+                taken_of.append((q, taken))
         return taken_of
 
     def _drawn(self, chance: Chance, scenario: Scenario) -> list[tuple[int, Taken]]:
