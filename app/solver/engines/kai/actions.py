@@ -26,7 +26,6 @@ from app.solver.engines.kai.validators import (
     Refusal,
     ScenarioValidator,
     VictimFilter,
-    forgotten,
     may_reclaim,
     refused_victim,
     without_place,
@@ -351,8 +350,7 @@ def _solve(
         return (reach is None or reach.of_any()) and Solver(
             cycle.tools, job, victims, validators, foregone, stay=stay
         ).solve(reach)
-    solved = Search(cycle.tools, job, victims, validators, cap, stay=stay).solve()
-    return solved and not forgotten(cycle.overlay, trail, job)
+    return Search(cycle.tools, job, victims, validators, cap, stay=stay).solve()
 
 
 def stale_gang_eviction(cycle: Cycle) -> None:

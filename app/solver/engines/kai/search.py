@@ -66,14 +66,24 @@ class Search:
         return VictimOrder(self._overlay, self._before, by_leaf, entering if self._chance.drawn else None)
 
     def solve(self) -> bool:
-        """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind."""
-        overlay, trail = self._overlay, self._tools.trail
-        self._tasks = list(overlay.wanted(self._job)[0])
+        """Whether the job found its place. True leaves the winning statement open; False leaves nothing behind that
+        anybody knows of."""
+        self._tasks = list(self._overlay.wanted(self._job)[0])
         if any(self._solve_with(generator) for generator in self._rules.generators):
-            return True
+            return not self._forgets()
         if self._tools.budget.spent:
-            trail.cut_short()
+            self._tools.trail.cut_short()
         return False
+
+    def _forgets(self) -> bool:
+        """Released 0.17 takes a solved gang for unsolved while some pod set lacks pods, be it one that the gang can do
+        without; and then it neither carries the solution out nor gives it back."""
+        overlay, gang = self._overlay, self._overlay.jobs.gang[self._job]
+        if gang is None or overlay.exact or gang.every_set_satisfied(overlay.used_pods(self._job)):
+            return False
+        overlay.forget()
+        self._tools.trail.note("statement-forgotten", "it was solved, and the released scheduler takes it for unsolved")
+        return True
 
     def _solve_with(self, generator: Generator) -> bool:
         number, solved = len(self._tasks), Found([], set())

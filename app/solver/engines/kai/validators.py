@@ -11,7 +11,7 @@ from functools import partial, reduce
 from typing import Literal
 
 from app.solver.compiled import Tree
-from app.solver.engines.kai.chance import Chance, Refusal, Scenario, Trail
+from app.solver.engines.kai.chance import Chance, Refusal, Scenario
 from app.solver.engines.kai.configuration import MinRuntime, keeps_gang, may_evict, protected, protected_since
 from app.solver.engines.kai.jobs import ALLOCATED, KAI_UNLIMITED, PIPELINED, RELEASING, RUNNING, Share, total
 from app.solver.engines.kai.overlay import Overlay
@@ -57,17 +57,6 @@ def without_place(overlay: Overlay, scenario: Scenario) -> Refusal | None:
                 numbers = {"workload": overlay.jobs.id[victim], "task": overlay.jobs.task_name[t]}
                 return Refusal("victim-without-place", "a pod that would move has no other place", numbers)
     return None
-
-
-def forgotten(overlay: Overlay, trail: Trail, job: int) -> bool:
-    """Released 0.17 takes a solved gang for unsolved while some pod set lacks pods, be it one that the gang can do
-    without; and then it neither carries the solution out nor gives it back."""
-    gang = overlay.jobs.gang[job]
-    if gang is None or overlay.exact or gang.every_set_satisfied(overlay.used_pods(job)):
-        return False
-    overlay.forget()
-    trail.note("statement-forgotten", "it was solved, and the released scheduler takes it for unsolved")
-    return True
 
 
 def may_reclaim(overlay: Overlay, order: QueueOrder, job: int) -> Refusal | None:
