@@ -58,14 +58,17 @@ class Stage:
         eventually(done)
 
     def play(self, one: Recorded, told: dict[str, Item], follower: Follower) -> None:
-        """Have the cluster of ``one``, and once the follower has it, evict those that ``told`` tells of."""
+        """Have the cluster of ``one``, and once the follower has it, evict those that ``told`` tells of, of which it
+        knows before anything else comes: kinds are watched apart, so that it could hear of the next cluster first."""
         revision = self._cluster.restore(one.objects, self._there)
         touched = {item["kind"] for item in [*one.objects, *self._there]}
         self._there = one.objects
         eventually(lambda: heard(follower, touched, revision))
         for pod, event in told.items():
-            self._cluster.call("DELETE", f"/api/v1/namespaces/{SPACE}/pods/{pod}")
-            self._cluster.apply(event)
+            gone = self._cluster.call("DELETE", f"/api/v1/namespaces/{SPACE}/pods/{pod}")
+            said = self._cluster.call("POST", self._cluster.path(event), event)
+            for item in (gone, said):
+                eventually(lambda of=item: heard(follower, [of["kind"]], int(of["metadata"]["resourceVersion"])))
 
     def leave(self) -> None:
         """No object is left."""
