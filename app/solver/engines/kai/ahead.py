@@ -8,7 +8,6 @@ rules these are; what is free is idle, for nothing is on its way out.
 from bisect import insort
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from operator import add, le
 from typing import NamedTuple
 
@@ -41,7 +40,7 @@ from app.solver.engines.kai.jobs import (
     with_shares,
 )
 from app.solver.engines.kai.nodes import WHOLE, GpuShares
-from app.solver.engines.kai.queue_order import Comparison, Entry, put_in_line
+from app.solver.engines.kai.queue_order import Bounds, Comparison, Entry, put_in_line
 from app.solver.engines.kai.state import CompiledState, Key, is_plain, layout
 from app.solver.model.base import Quantity, micros
 from app.solver.model.state import Ask, Task, Workload
@@ -98,8 +97,7 @@ class Sums:
         self._shared: dict[int, dict[tuple[str, str], _Shared]] = {}
         self.odd, self.moved, self._over = set[str](), set[str](), set[int]()
         self.changes, self._rooms = list[int](), dict[Vector, tuple[Flags, int, int]]()
-        of = self._configuration, self.paths, self.allocated, self.fixed
-        self._bounds = Comparison(*of, partial(divided, state, [], [], []))  # nobody asks it for shares
+        self._bounds = Bounds(self._configuration, self.paths, self.allocated, self.fixed)
         self._able = bool(order) and len(state.resources) == state.named_by_nodes and not any(
             v[GPU] % WHOLE or max(v) > BOUNDLESS or min(v) < 0 for v in state.capacity
         )  # fmt: skip
@@ -230,7 +228,7 @@ class Sums:
         lacks = len(pods) + holds < (ask.min_available or 1) or len(requests) < len(pods)
         queue = self._configuration.tree.index[ask.queue]
         want = total([request.vector for request in requests], range(len(requests)))
-        over = self.passes_bound(queue, want, preemptible=ask.preemptible is not False)
+        over = self._bounds.passed(queue, want, preemptible=ask.preemptible is not False) is not None
         if lacks or (shares and len(pods) > 1) or over:
             return None
         places: list[int] = []
@@ -277,12 +275,6 @@ class Sums:
                 return None
             self._needs[portion] = np.array(needs, np.int64)
         return Request(with_shares(vector, portion, None), portion)
-
-    def passes_bound(self, queue: int, want: Share, *, preemptible: bool) -> bool:
-        """Whether a job would pass a limit or, where it can't be preempted, a deserved quota on its way up."""
-        bounds = self._bounds
-        within = preemptible or bounds.over_deserved(queue, want) is None
-        return not within or bounds.over_limit(queue, want) is not None
 
     def take(self, place: int, vector: Vector, sign: int) -> None:
         """A pod that takes so much comes to the node, or leaves it."""
@@ -405,6 +397,11 @@ class Job(NamedTuple):
     runs: list[Task]
     started: int
     preemptible: bool
+
+
+def ranked(key: Key, by: int) -> Key:
+    """The same job's with another rank."""
+    return key[0], by, key[2], key[3], key[4]
 
 
 class Crowd:

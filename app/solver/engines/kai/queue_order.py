@@ -262,20 +262,63 @@ class OverBound:
 _Standing = tuple[bool, bool, int, bool, float, float]
 
 
-class Comparison:
-    """Comparisons of queues on what they hold: ``allocated`` and ``fixed``, by resource. ``division``: their shares."""
+class Bounds:
+    """What queues hold, ``allocated`` and ``fixed`` by resource, and how much more they may. ``paths``: from each queue
+    upwards."""
+
+    def __init__(
+        self, configuration: CompiledConfiguration, paths: list[list[int]], allocated: list[list[int]],
+        fixed: list[list[int]],
+    ) -> None:  # fmt: skip
+        self.paths, self.allocated, self.fixed = paths, allocated, fixed
+        self.deserved = configuration.deserved
+        self.limit = configuration.limit
+
+    def held(self, q: int) -> Share:
+        """What queue q holds."""
+        cpu, memory, gpu = self.allocated
+        return cpu[q], memory[q], gpu[q]
+
+    def held_fixed(self, q: int) -> Share:
+        """What non-preemptible pods of queue q hold."""
+        cpu, memory, gpu = self.fixed
+        return cpu[q], memory[q], gpu[q]
+
+    def over_limit(self, leaf: int, want: Share) -> OverBound | None:
+        """The first limit that ``want`` would pass, from the leaf upwards."""
+        for q in self.paths[leaf]:
+            limit, held = self.limit[q], self.held(q)
+            for r in _RESOURCES:
+                if want[r] and limit[r] != KAI_UNLIMITED and limit[r] < held[r] + want[r]:
+                    return OverBound("over-limit", q, r, limit[r], held[r], want[r])
+        return None
+
+    def over_deserved(self, leaf: int, want: Share) -> OverBound | None:
+        """The same of deserved quotas, for what can't be preempted."""
+        for q in self.paths[leaf]:
+            deserved, held = self.deserved[q], self.held_fixed(q)
+            for r in _RESOURCES:
+                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
+                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
+        return None
+
+    def passed(self, leaf: int, want: Share, *, preemptible: bool) -> OverBound | None:
+        """The first bound that ``want`` would pass, from the leaf upwards: limits, then quotas."""
+        return self.over_limit(leaf, want) or (None if preemptible else self.over_deserved(leaf, want))
+
+
+class Comparison(Bounds):
+    """Comparisons of queues on what they hold. ``division``: their shares."""
 
     def __init__(
         self, configuration: CompiledConfiguration, paths: list[list[int]], allocated: list[list[int]],
         fixed: list[list[int]], division: Callable[[], Division],
     ) -> None:  # fmt: skip
+        super().__init__(configuration, paths, allocated, fixed)
         self._known: dict[tuple[int, Share, Share, int, int, int], _Standing] = {}
         self._divided = division
-        self.paths, self.allocated, self.fixed = paths, allocated, fixed
         self._created = configuration.created
         self._priority = configuration.priority
-        self.deserved = configuration.deserved
-        self.limit = configuration.limit
 
     @cached_property
     def fair(self) -> list[tuple[float, float, float]]:
@@ -337,34 +380,6 @@ class Comparison:
         still.fixed = [column.copy() for column in self.fixed]
         return still
 
-    def held(self, q: int) -> Share:
-        """What queue q holds."""
-        cpu, memory, gpu = self.allocated
-        return cpu[q], memory[q], gpu[q]
-
-    def held_fixed(self, q: int) -> Share:
-        """What non-preemptible pods of queue q hold."""
-        cpu, memory, gpu = self.fixed
-        return cpu[q], memory[q], gpu[q]
-
-    def over_limit(self, leaf: int, want: Share) -> OverBound | None:
-        """The first limit that ``want`` would pass, from the leaf upwards."""
-        for q in self.paths[leaf]:
-            limit, held = self.limit[q], self.held(q)
-            for r in _RESOURCES:
-                if want[r] and limit[r] != KAI_UNLIMITED and limit[r] < held[r] + want[r]:
-                    return OverBound("over-limit", q, r, limit[r], held[r], want[r])
-        return None
-
-    def over_deserved(self, leaf: int, want: Share) -> OverBound | None:
-        """The same of deserved quotas, for what can't be preempted."""
-        for q in self.paths[leaf]:
-            deserved, held = self.deserved[q], self.held_fixed(q)
-            for r in _RESOURCES:
-                if want[r] and deserved[r] != KAI_UNLIMITED and deserved[r] < held[r] + want[r]:
-                    return OverBound("non-preemptible-over-quota", q, r, deserved[r], held[r], want[r])
-        return None
-
     def _over_utilised(self, q: int) -> bool:
         fair, (cpu, memory, gpu) = self.fair[q], self.allocated
         return fair[2] < gpu[q] and fair[0] < cpu[q] and fair[1] < memory[q]
@@ -399,7 +414,7 @@ class QueueOrder(Comparison):
 
     def over_bounds(self, job: int, want: Share) -> OverBound | None:
         """The first bound that placing ``want`` for the job would pass, from its leaf upwards."""
-        return self.over_limit(self._jobs.queue[job], want) or self.over_quota(job, want)
+        return self.passed(self._jobs.queue[job], want, preemptible=self._jobs.preemptible[job])
 
     def over_bounds_there(self, t: int, size: int) -> OverBound | None:
         """The same for one pod that asks for GPU memory, on a node whose GPUs have ``size`` MiB: only there it is known

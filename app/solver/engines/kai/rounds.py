@@ -10,7 +10,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from app.solver import rounds
-from app.solver.engines.kai.ahead import Crowd, Job, Kind, Sums
+from app.solver.engines.kai.ahead import Crowd, Job, Kind, Sums, ranked
 from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
 from app.solver.engines.kai.job_order import Victims, best_of, worse
 from app.solver.engines.kai.jobs import Share, rank
@@ -139,8 +139,7 @@ class PlainCycle:
             queue, number = turn[0], turn[1].pop()
             self.turns.setdefault(number)
             job = self._jobs[number]
-            over = self._sums.passes_bound(queue, job.want, preemptible=job.preemptible)
-            place = None if over else self._sums.best(job.request, shares=False)
+            place = None if self._is_over(job) else self._sums.best(job.request, shares=False)
             if place is not None:
                 self.starts.append((job, job.waits[self._placed.get(number, 0)], place))
                 self._place(number, place)
@@ -153,6 +152,10 @@ class PlainCycle:
                 else:
                     tree.add(queue, Waiting(self._settled, self._key, [(self._keys[number], number)]))
         return True
+
+    def _is_over(self, job: Job) -> bool:
+        """Whether one more pod of it would pass a bound."""
+        return self._order.passed(job.queue, job.want, preemptible=job.preemptible) is not None
 
     def _any_fits(self) -> bool:
         vectors = {request.vector for (_, request, _), count in self._kinds.items() if count}
@@ -184,7 +187,7 @@ class PlainCycle:
         """The job has been placed or evicted. Exact books take from nobody whom the cycle has placed."""
         job, placed, before = self._jobs[number], self._placed.get(number, 0), self._key(number)
         active = len(job.runs) - self._evicted.get(number, 0) + placed
-        now = self._keys[number] = _ranked(before, rank(active, 1))
+        now = self._keys[number] = ranked(before, rank(active, 1))
         self._settled.append(number)
         left, may_go = self._left(number), active and not (placed and self._policy.rules.exact)
         if job.waits and not (left and now == before):
@@ -269,8 +272,7 @@ class PlainCycle:
         """Whether the job has its place once the first pod of the victim order is gone, and that is the only one."""
         job, sums, order = self._jobs[number], self._sums, self._order
         vector = job.request.vector
-        over = sums.passes_bound(job.queue, job.want, preemptible=job.preemptible)
-        if over or number in self._evicted or sums.with_room(vector)[1]:
+        if self._is_over(job) or number in self._evicted or sums.with_room(vector)[1]:
             return False
         before = order.frozen() if action == "reclaim" else order
         v = self._worst(action, job, before)
@@ -315,8 +317,8 @@ class PlainCycle:
         key, of_victim = self._key(number), self._key(v)
         active = len(victim.runs) - self._evicted.get(v, 0) - 1
         if not self._policy.release.carries_running:
-            put_in_line(lines, job.queue, number, key, _ranked(key, 0))
-        put_in_line(lines, victim.queue, v, of_victim, _ranked(of_victim, rank(active, 1)))
+            put_in_line(lines, job.queue, number, key, ranked(key, 0))
+        put_in_line(lines, victim.queue, v, of_victim, ranked(of_victim, rank(active, 1)))
         tree = self._tree(lines)
         while (turn := tree.next()) is not None:
             first = turn[1].pop()
@@ -333,10 +335,6 @@ class PlainCycle:
             balance.take(job.queue, job.want, victim.queue, taken, remaining, involved) is None
             and balance.stays_below(job.queue, job.want, remaining, involved, preemptible=job.preemptible) is None
         )
-
-
-def _ranked(key: Key, by: int) -> Key:
-    return key[0], by, key[2], key[3], key[4]
 
 
 class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
