@@ -112,7 +112,9 @@ def _measured(name: str) -> Measured | None:
     summary = simulate(msgspec.structs.replace(request, trace=trace), Compiled(None), Silence(), lambda: False)
     spent = process_time() - begun
     memory = getrusage(RUSAGE_SELF).ru_maxrss >> 10
-    after = _loads(list(map(json.dumps, (body_of() or {})["jobs"])))
+    again = body_of()
+    assert again is not None
+    after = _loads(list(map(json.dumps, again["jobs"])))
     j = (before + after) / 2  # a machine changes its pace within seconds
     return Measured(spent, j, summary.rounds, summary.total.evictions, summary.loops, memory)
 

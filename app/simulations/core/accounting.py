@@ -356,21 +356,15 @@ class Accounting:
 
     def started(self, life: LiveJob, tasks: list[Task], wanted: Amounts, now: int) -> None:
         """Tasks run that waited for ``wanted``."""
-        self._exchange(now, life.ask.queue, amounts_of(tasks), wanted, 1)
+        queue = life.ask.queue
+        self.ledger.count(now, queue, amounts_of(tasks), held=1)
+        self.ledger.count(now, queue, wanted, wanted=-1)
         if life.first_started is None:
             life.first_started = now
             if not life.initial:
-                for account in self.ledger.chain(life.ask.queue):
+                for account in self.ledger.chain(queue):
                     account.started(now - life.submitted)
         self.remark(life)
-
-    def _exchange(self, now: int, queue: str, held: Amounts, wanted: Amounts, sign: int) -> None:
-        """``held`` from now on in place of ``wanted``, or (``sign`` -1) the other way round."""
-        if held is wanted:
-            self.ledger.count(now, queue, held, held=sign, wanted=-sign)
-        else:
-            self.ledger.count(now, queue, held, held=sign)
-            self.ledger.count(now, queue, wanted, wanted=-sign)
 
     def began(self, life: LiveJob, tasks: Iterable[tuple[str | None, str | None]], now: int, n: int | None) -> None:
         """The events of starts, by task (None: the job) and node."""
@@ -383,8 +377,7 @@ class Accounting:
         life.evictions += 1
         for account in self.ledger.chain(life.ask.queue):
             account.evicted(life)
-        if self._hears_events:
-            self.event(now, "evicted", life, lost=seconds(lost), **more)
+        self.event(now, "evicted", life, lost=seconds(lost), **more)
         self.remark(life)
 
     def released(
@@ -392,7 +385,8 @@ class Accounting:
     ) -> None:
         """What was evicted holds nothing any more, and waits for ``wanted``. ``names``: of whom events tell; None: of
         the job."""
-        self._exchange(now, life.ask.queue, amounts_of(tasks), wanted, -1)
+        self.ledger.count(now, life.ask.queue, amounts_of(tasks), held=-1)
+        self.ledger.count(now, life.ask.queue, wanted, wanted=1)
         for name in names:
             self.event(now, "released", life, task=name)
         self.remark(life)
