@@ -320,6 +320,8 @@ class JobLifecycle:
             return
         gone = set(names)
         left = [task for task in workload.tasks if task.name not in gone]
+        if len(left) == len(workload.tasks):
+            return  # what was evicted is no part of it any more where it occupies its node
         if left:
             self._cluster.set(replace(workload, tasks=left))
         else:

@@ -126,7 +126,13 @@ class Crowd(Ahead):
         self._gone: set[str] = set()
         self._carry: set[str] = set()
         self._occupied: dict[tuple[str, str], int] = {}
-        self._count_again()
+        self._counts = Counts(self._paths, self._width)
+        self._unclear: set[str] = set()
+        self._pending: dict[str, None] = {}
+        self._wakes = Wakes()
+        self._stale, self._open = dict[str, Operation](), dict[str, Operation]()
+        self._lacking: list[bool] | None = None
+        self._starts: list[tuple[Ask, Task, int]] | None = None
         self._present: dict[str, Operation] = {}
         self._dirty: dict[str, None] = {}
         self._below: dict[str, Standing] = {}
@@ -171,27 +177,29 @@ class Crowd(Ahead):
 
     def _runs(self, operation: Operation, tasks: Sequence[Task]) -> bool:
         """Whether these run for ``operation`` from now on, as far as that can be told."""
-        gone = {id(of.task): of for of in operation.allocations}
-        fresh: dict[int, Allocation] = {}
+        each = {id(of.task): of for of in operation.allocations}
+        before, fresh = len(each), list[Allocation]()
         for task in tasks:
-            if gone.pop(id(task), None) is None:
+            if id(task) not in each:
                 allocation = self._allocation(task)
                 if allocation is None:
                     return False
-                fresh[id(task)] = allocation
+                each[id(task)] = allocation
+                fresh.append(allocation)
+        gone: list[Allocation] = []
+        if before + len(fresh) > len(tasks):
+            staying = set(map(id, tasks))
+            gone = [of for of in operation.allocations if id(of.task) not in staying]
         if not fresh and not gone:
             return True
         room = True
-        for changed, sign in ((gone.values(), -1), (fresh.values(), 1)):
+        for changed, sign in ((gone, -1), (fresh, 1)):
             for of in changed:
                 operation.usage = tuple([u + sign * s for u, s in zip(operation.usage, of.steps, strict=True)])
                 charge(self._pool_usage, self._paths[operation.pool], of.steps, sign)
                 room &= self._use(of.node, of.usage, sign) or sign < 0
-        allocations = [of for of in operation.allocations if id(of.task) not in gone]
-        if fresh:
-            each = {id(of.task): of for of in allocations} | fresh
-            allocations = sorted([each[id(task)] for task in tasks], key=attrgetter("begun"))
-        operation.allocations, operation.taken = allocations, UNKNOWN
+        operation.allocations = sorted([each[id(task)] for task in tasks], key=attrgetter("begun"))
+        operation.taken = UNKNOWN
         self._dirty[operation.name] = None
         return room
 
@@ -249,13 +257,11 @@ class Crowd(Ahead):
         turn = super().left(node)
         for name in self._operations:
             if name in self._carry and name not in self._gone:
-                turn.workloads.append(self._standing_as(name))
+                workload, of = self._held[name], self._operations[name]
+                block = Standing.of(of.level, of.since).carried_by(workload.ytsaurus)
+                turn.workloads.append(replace(workload, ytsaurus=block))
         self._carry.clear()
         return turn
-
-    def _standing_as(self, name: str) -> Workload:
-        workload, operation = self._held[name], self._operations[name]
-        return replace(workload, ytsaurus=Standing.of(operation.level, operation.since).carried_by(workload.ytsaurus))
 
     def foreseen(
         self, waiting: Mapping[str, Ask], changed: dict[str, None], standings: dict[str, Standing], now: int
@@ -304,25 +310,19 @@ class Crowd(Ahead):
         """When each of the first ``nodes`` tried preemption last."""
         return self._last[:nodes].tolist()
 
-    def _count_again(self) -> None:
-        """Nobody is counted."""
-        self._counts = Counts(self._paths, self._width)
-        self._unclear: set[str] = set()
-        self._pending: dict[str, None] = {}
-        self._wakes = Wakes()
-        self._stale: dict[str, Operation] = {}
-        self._open: dict[str, Operation] = {}
-        self._lacking: list[bool] | None = None
-        self._starts: list[tuple[Ask, Task, int]] | None = None
-
     def _begin_again(self, waiting: Mapping[str, Ask], standings: Mapping[str, Standing]) -> bool:
         """An update elsewhere has left these standings; whether one of them is nobody's here."""
-        self._count_again()
-        self._kinds.forget_members()
-        for operation in (*self._operations.values(), *self._present.values()):
-            operation.kind = operation.line = None
-        self._dirty = dict.fromkeys([*self._operations, *self._present, *waiting])
-        self._below = {name: standing for name, standing in standings.items() if name in self._dirty}
+        if not self._present:
+            self._dirty.update(dict.fromkeys([*self._operations, *waiting]))
+        there = self._present.keys() | self._dirty
+        self._below = {name: standing for name, standing in standings.items() if name in there}
+        for name, operation in self._present.items():
+            if name not in self._operations:
+                operation.level, operation.since = self._below.get(name, QUIET).codes
+            if operation.line is not None and operation.line.level != operation.level:
+                self._counts.line_up_again(operation)
+        self._pending.update(dict.fromkeys(self._present))
+        self._starts = None
         return len(self._below) < len(standings)
 
     def _counted(self, name: str, ask: Ask | None) -> None:

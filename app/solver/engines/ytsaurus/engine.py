@@ -391,12 +391,11 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         def carry_out(leaving: Callable[[PlannedEviction], bool]) -> Turn:
             version = self.version
             turn = self._carried_out(ahead, foreseen, now, [of for of in foreseen.evictions if not leaving(of)])
-            names: dict[int, list[str]] = {}
-            for name, looked in zip(ahead.names, ahead.tried(foreseen.heard), strict=False):
+            tried = ahead.tried(foreseen.heard)
+            for looked in dict.fromkeys(tried) if self._starves or now in tried else ():
                 if looked == now or self._starves:
-                    names.setdefault(looked, []).append(name)
-            for looked, of in names.items():
-                self._looked(of, looked, now, version)
+                    names = [name for name, last in zip(ahead.names, tried, strict=False) if last == looked]
+                    self._looked(names, looked, now, version)
             return turn
 
         def named() -> tuple[list[str], list[str]]:

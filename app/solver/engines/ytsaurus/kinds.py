@@ -367,11 +367,6 @@ class Alikes:
             kind = self._of[key] = Alike(operation.pool, operation.weight, operation.wanted, shares)
         return kind
 
-    def forget_members(self) -> None:
-        """No kind has any."""
-        for kind in self._of.values():
-            kind.members.clear()
-
 
 Victim = tuple[int, bool, int, Rank, int, Allocation, Operation]
 """What goes first is the largest: level, whether it leaves cpu unused, when it began, its operation's rank, its place
