@@ -140,6 +140,12 @@ class Rounds(ABC, Generic[C, S]):
         del ahead, now
         return iter(())
 
+    def in_vain(self, ahead: Ahead[S], now: int) -> bool:
+        """Whether the round of ``now``, before which nothing has happened since the last one but that time has passed,
+        leads to nothing; then it is over. False: that can't be said before it is asked."""
+        del ahead, now
+        return False
+
     @abstractmethod
     def arrive(self, ask: Ask) -> None:
         """``ask`` waits from now on, with these tasks, for the first time, again, or with more tasks than before."""
@@ -284,12 +290,16 @@ class PlacedRounds(Rounds[C, S]):
         """Of each job these tasks start, and wait no longer."""
         for job, tasks in started.items():
             turn.started.append(Start(job, tasks))
-            gone = {task.name for task in tasks}
-            left = [task for task in self.waiting[job].tasks if task.name not in gone]
-            if left:
-                self.waiting[job] = replace(self.waiting[job], tasks=left)
-            else:
-                del self.waiting[job]
+            self.begun(job, tasks)
+
+    def begun(self, job: str, tasks: Sequence[Task]) -> None:
+        """These tasks of a job wait no longer."""
+        gone = {task.name for task in tasks}
+        left = [task for task in self.waiting[job].tasks if task.name not in gone]
+        if left:
+            self.waiting[job] = replace(self.waiting[job], tasks=left)
+        else:
+            del self.waiting[job]
 
     def mark_seen(self, *, acted: bool) -> None:
         """A round has seen everything that there was to see; what it did itself is news only for those after it."""

@@ -21,6 +21,7 @@ from app.simulations.core.sink import Asked, time_of
 from app.simulations.core.world import World
 from app.simulations.schemas import Event, SimulationRequest, Spread, Trace
 from app.solver.engines.kueue.rounds import KueueRounds
+from app.solver.engines.yunikorn.engine import YuniKornRounds
 from app.solver.model.base import micros, parse_quantity
 from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
@@ -143,6 +144,29 @@ def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(m
             patch.setattr("app.solver.engines.yunikorn.ahead._IN_VAIN", 0)
             assert unseen(possible).bytes() == without_digests(play(possible))
         met(told if engine != "yunikorn" else [outcome for outcome in told if outcome.evictions])
+
+    check()
+
+
+def test_rounds_of_yunikorn_that_time_alone_brings_about_are_counted_where_nobody_hears_of_them(met: Met) -> None:
+    @given(contended("yunikorn"))
+    @examples(60)
+    def check(request: SimulationRequest) -> None:
+        in_vain, rounds = YuniKornRounds.in_vain, list[int]()
+
+        def counted(of: YuniKornRounds, ahead: Ahead[Any], now: int) -> bool:
+            over = in_vain(of, ahead, now)
+            rounds.extend([now] if over else [])
+            return over
+
+        possible = without_hopeless(request)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(YuniKornRounds, "in_vain", counted)
+            unheard_of = unheard(possible)
+        told = play(possible)
+        assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)
+        assert set(rounds) <= {micros(line.at) for line in told.rounds}
+        met(rounds)
 
     check()
 

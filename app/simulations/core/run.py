@@ -112,7 +112,7 @@ class Clock:
     def run(self) -> None:
         """Until nothing happens any more, or past ``until``. Raises Stopped."""
         until = LATEST if self.world.scenario.until is None else min(LATEST, self.world.scenario.until)
-        while (instant := self._next()) is not None and instant <= until:
+        while (instant := self._next(until)) is not None and instant <= until:
             self._heed()
             self.now = instant
             self.world.happen(instant)
@@ -128,13 +128,23 @@ class Clock:
             self.world.happen(now)
         self._last_round = now
 
-    def _next(self) -> int | None:
-        moments = [] if (event := self.world.next_event()) is None else [event]
+    def _next(self, until: int) -> int | None:
+        """The next instant. Rounds up to ``until`` that time alone brings about, and that lead to nothing, are over by
+        then: they are played one after the other, for nothing else happens between them."""
+        event = self.world.next_event()
         if self.world.due(self.now):
-            moments.append(max(self.now, self._soonest()))
-        elif (wakes := self.world.wakes_at()) is not None and wakes > self.now:
-            moments.append(max(wakes, self._soonest()))
-        return min(moments, default=None)
+            moment = max(self.now, self._soonest())
+            return moment if event is None else min(event, moment)
+        while (wakes := self.world.wakes_at()) is not None and wakes > self.now:
+            moment = max(wakes, self._soonest())
+            if event is not None and event <= moment:
+                break
+            self._heed()
+            if moment > until or not self.world.in_vain(moment):
+                return moment
+            self.now = self._last_round = moment
+            self.world.tell(moment)
+        return event
 
     def _soonest(self) -> int:
         if self._last_round is None:

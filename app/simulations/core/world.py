@@ -249,6 +249,15 @@ class World:
                 return False
         return self._round == before or self._rounds.due(now)
 
+    def in_vain(self, now: int) -> bool:
+        """Whether a round which time alone brings about is over, has led to nothing, and nobody is to be shown it."""
+        if not self._foresees or self._heard or self._spinning:
+            return False
+        ahead = self._cluster.ahead()
+        over = ahead is not None and self._rounds.in_vain(ahead, now)
+        self._round += over
+        return over
+
     def _spin(self) -> None:
         self._orbits += 1
         self._spinning = True

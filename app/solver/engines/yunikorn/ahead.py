@@ -20,7 +20,7 @@ from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, look_for_v
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome
 from app.solver.engines.yunikorn.configuration import Amounts
 from app.solver.engines.yunikorn.guarantees import claim_of, has_headroom
-from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Overlay, Request, Turn, ask_problems, asked_of
+from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Overlay, Request, Trial, Turn, ask_problems, asked_of
 from app.solver.engines.yunikorn.state import WIDEST, CompiledState, ShapeKey, steps_of
 from app.solver.engines.yunikorn.update import with_tasks
 from app.solver.model import yunikorn as wire
@@ -35,11 +35,12 @@ _SHAPES = 4096
 
 class Ahead(rounds.Ahead[CompiledState]):
     """See ``Rounds.ahead``. ``overlay``: of now; its state only says what does not change with workloads. ``grown``:
-    rises with whatever could make room for an ask that found none; ``in_vain``: by queue, how many looks were."""
+    rises with whatever could make room for an ask that found none, ``moves`` with any change; ``in_vain``: by queue,
+    how many looks were."""
 
     def __init__(self, loaded: CompiledState) -> None:
         self.overlay = Overlay(loaded).alone()
-        self.grown, self.in_vain = 0, defaultdict[int, int](int)
+        self.grown, self.moves, self.in_vain = 0, 0, defaultdict[int, int](int)
         self.running = {workload.id: workload for workload in loaded.workloads}
         self._state = self._tasks = loaded
         self._before = dict[str, Workload | None]()
@@ -48,6 +49,7 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it names what the state has no column for."""
+        self.moves += 1
         before = self.running.pop(name, None)
         if self._before.setdefault(name, before) is None and after is None:
             del self._before[name]
@@ -94,7 +96,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     def reserve(self, reservations: list[Reservation]) -> None:
         """These are all there are now."""
         if reservations != self._reservations:
-            self.grown += 1
+            self.grown, self.moves = self.grown + 1, self.moves + 1
             self.overlay.reserve(reservations)
             self._reservations = reservations
 
@@ -200,6 +202,10 @@ class _Line:
             del self.awake[place]
 
 
+_Kind = tuple[_Line, int]
+"""Asks of a line, and of one priority."""
+
+
 class _Seat(msgspec.Struct, eq=False):
     turn: Turn
     request: Request
@@ -219,12 +225,14 @@ class PlainCycle(NamedTuple):
 class Seats:
     """What waits, as plain cycles look at it. ``young``, ``resting``: those that may not look for victims before a
     time, for their queue's delay, and since they last did, together, in a line; and some that have left. ``rounds``:
-    how many cycles were carried out."""
+    how many cycles were carried out; ``_verdicts``: what looks have shown since something moved, and when that was;
+    ``_ready``: when a cycle is, and what it comes to, where that is known."""
 
     def __init__(self, ahead: Ahead) -> None:
         self.ahead = ahead
-        self.rounds = 0
-        self._now = 0
+        self.rounds = self._now = 0
+        self._verdicts = -1, set[_Line](), set[_Kind]()
+        self._ready: tuple[int, PlainCycle | None] | None = None
         self._lines: dict[Hashable, _Line] = {}
         self._seated: dict[str, Waiting] = {}
         self._unsure: dict[str, Waiting] = {}
@@ -299,14 +307,31 @@ class Seats:
             del self._lines[seat.line.request.alike]
         waiting.seat = None
 
+    def in_vain(self, now: int) -> PlainCycle | None:
+        """A cycle in which nobody starts and nobody has to go; None: it is none of these. Nothing has happened since
+        the last one but that time has passed, nor does before that of ``now`` is asked for."""
+        cycle = self.cycle(now)
+        if cycle is not None and not (cycle.starts or cycle.evicting):
+            return cycle
+        self._ready = now, cycle
+        return None
+
     def cycle(self, now: int) -> PlainCycle | None:
         """None: what it comes to is not plain."""
+        ready, self._ready = self._ready, None
+        return self._cycle(now) if ready is None or ready[0] != now else ready[1]
+
+    def _cycle(self, now: int) -> PlainCycle | None:
         self._pass(now)
         if self._odd or any(_inherits(waiting, self.ahead.running) for waiting in self._unsure.values()):
             return None
-        trial, grown, holders = _Trial(self.ahead), self.ahead.grown, self.ahead.overlay.holders()
+        overlay, grown = self.ahead.overlay, self.ahead.grown
+        trial, holders = Trial(overlay, self.ahead.tasks), overlay.holders()
         held: list[Member] = [(of.seat.turn, of) for name in holders if (of := self._seated.get(name)) and of.seat]
+        if holders or self._verdicts[0] != self.ahead.moves:  # time alone may end what others hold
+            self._verdicts = self.ahead.moves, set[_Line](), set[_Kind]()
         looks = _Looks(self._lines.values(), self.ahead, trial, now, {of.ask.id for _, of in held if not of.done})
+        _, looks.claimless, looks.vain = self._verdicts
         starts, vain = list[tuple[Waiting, int]](), list[_Line]()
         fresh = [line.first((), holders) for line in self._lines.values() if line.vain != grown]
         todo: list[Member] = held + [first for first in fresh if first is not None]
@@ -328,7 +353,7 @@ class Seats:
                 if not holds:
                     vain.append(line)
                 continue
-            looks.since = (*turn, "")
+            looks.started(turn)
             trial.place(node, request)
             starts.append((waiting, node))
             again = [line]
@@ -358,7 +383,9 @@ class Seats:
             self.looked(waiting, now)
         for line, members in cycle.tried.items():
             for _, waiting in members:
-                waiting.last, waiting.tried, waiting.sent, waiting.cycle = now, begun, {}, self.rounds
+                waiting.last, waiting.tried, waiting.cycle = now, begun, self.rounds
+                if waiting.sent:
+                    waiting.sent = {}
             del line.awake[: len(members)]  # who came before has looked as well, or has left
             self._resting.append((now + CHECK_EVERY, members))
         return min((instant for instant in (ages, rests) if instant is not None), default=None)
@@ -396,45 +423,13 @@ def _inherits(waiting: Waiting, running: dict[str, Workload]) -> bool:
     return any(workload is not None and workload.priority for workload in of)
 
 
-class _Trial:
-    """The overlay in a cycle, which is copied once somebody looks at it after somebody has started."""
-
-    def __init__(self, ahead: Ahead) -> None:
-        self._ahead = ahead
-        self._overlay = ahead.overlay
-        self._placed: tuple[int, Request] | None = None
-
-    def place(self, node: int, request: Request) -> None:
-        """See ``Overlay.place``."""
-        self.now()
-        self._placed = node, request
-
-    def now(self) -> Overlay:
-        """Not to be changed."""
-        if self._placed is not None:
-            self._own().place(*self._placed)
-            self._placed = None
-        return self._overlay
-
-    def searched(self) -> Overlay:
-        """The same for whoever looks at what runs, and changes it."""
-        self.now()
-        overlay = self._own()
-        overlay.state = self._ahead.tasks()
-        return overlay
-
-    def _own(self) -> Overlay:
-        if self._overlay is self._ahead.overlay:
-            self._overlay = self._overlay.copy()
-        return self._overlay
-
-
 class _Looks:
     """Who looks for victims in a cycle, and what comes of it. ``tried``: who has found none so far; ``evicting``: who
-    has, and whom; ``since``: whose turn has not come. ``holders``: those that hold a node and may look; ``_vain``:
-    lines and priorities that nobody goes for, until something changes."""
+    has, and whom. ``_since``: whose turn has not come; ``holders``: those that hold a node and may look;
+    ``claimless``: lines without a claim; ``vain``: lines and priorities that nobody goes for, until something changes.
+    """
 
-    def __init__(self, lines: Iterable[_Line], ahead: Ahead, trial: _Trial, now: int, holders: set[str]) -> None:
+    def __init__(self, lines: Iterable[_Line], ahead: Ahead, trial: Trial, now: int, holders: set[str]) -> None:
         queues = ahead.overlay.state.configuration
         self.tried: dict[_Line, list[Member]] = {}
         self.evicting: list[tuple[Waiting, Outcome]] = []
@@ -443,21 +438,26 @@ class _Looks:
         self._running, self._in_vain = ahead.running, ahead.in_vain
         self._trial, self._context = trial, Context(now, scored=True)
         self._attempts, self._holders = defaultdict[int, int](int), holders
-        self.since: Since = ()
-        self._claimless, self._vain = set[_Line](), set[tuple[_Line, int] | None]()
+        self._since: Since = ()
+        self.claimless: set[_Line] = set()
+        self.vain: set[_Kind] = set()
+
+    def started(self, turn: Turn) -> None:
+        """Whose turn it was has started: there is less to go for, and whoever found nobody might now."""
+        self._since = (*turn, "")
+        self.claimless, self.vain = self.claimless.copy(), set()
 
     def until(self, turn: Turn | None) -> bool:
         """Those that found no room, up to this turn, or all. False: what comes of it is not plain."""
         queues: dict[int, list[Member]] = {}
         lines: list[_Line] = []
-        self._vain.clear()
         for line in self._lines:
             queue = line.request.queue
             left = ATTEMPTS - self._attempts[queue]
-            if left and (looking := line.may_look(self.since, turn, left)):
+            if left and (looking := line.may_look(self._since, turn, left)):
                 lines.append(line)
                 queues.setdefault(queue, []).extend(looking)
-        self.since = turn or ()
+        self._since = turn or ()
         for queue, looking in queues.items():
             looking.sort()
             del looking[ATTEMPTS - self._attempts[queue] :]
@@ -474,7 +474,7 @@ class _Looks:
             return False
         runs, request = waiting.job in self._running, seat.request
         like = None if runs or waiting.ask.id in self._running else (seat.line, request.priority)
-        if like not in self._vain and not self._has_no_claim(seat.line):
+        if like not in self.vain and not self._has_no_claim(seat.line):
             overlay, request = self._trial.searched(), replace(request, application=waiting.job) if runs else request
             outcome, vain = Outcome.wait("no-node"), self._in_vain[request.queue]
             if vain < _IN_VAIN or may_find(overlay, request, self._context.now):
@@ -486,15 +486,15 @@ class _Looks:
             if outcome.kind != "wait":
                 apply(overlay, request, outcome)
                 self.evicting.append((waiting, outcome))
-                self._claimless.clear()
-                self._vain.clear()
+                self.claimless, self.vain = set(), set()
                 return True
-            self._vain |= {like} - {None}
+            if like is not None:
+                self.vain.add(like)
         self.tried.setdefault(seat.line, []).append(member)
         return True
 
     def _has_no_claim(self, line: _Line) -> bool:
         """Nobody in the line finds anybody."""
-        if line not in self._claimless and self._lawful and claim_of(self._trial.now(), line.request) is None:
-            self._claimless.add(line)
-        return line in self._claimless
+        if line not in self.claimless and self._lawful and claim_of(self._trial.now(), line.request) is None:
+            self.claimless.add(line)
+        return line in self.claimless

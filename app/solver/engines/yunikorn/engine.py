@@ -5,6 +5,8 @@ documentation, whose laws are numbered in its order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -16,15 +18,7 @@ from app.solver.engines.yunikorn.ask import Context, apply, decide
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Silent
 from app.solver.engines.yunikorn.configuration import DIFFERENCES, CompiledConfiguration, compile_configuration
 from app.solver.engines.yunikorn.explain import Comparisons, recorder
-from app.solver.engines.yunikorn.overlay import (
-    Asked,
-    Overlay,
-    Request,
-    asked_of,
-    check_asks,
-    in_turn,
-    turn_of,
-)
+from app.solver.engines.yunikorn.overlay import Asked, Overlay, Request, asked_of, check_asks, in_turn, turn_of
 from app.solver.engines.yunikorn.preemptibility import enforce, judge, preemptibility
 from app.solver.engines.yunikorn.report import effective_settings, findings, shares
 from app.solver.engines.yunikorn.state import CompiledState, compile_state
@@ -65,21 +59,18 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._held: list[Reservation] = []
         self._held_there: list[Reservation] | None = None
         self._wakes: int | None = None
-        self._stale = False
+        self._stale = self._plain = False
         self._seats: Seats | None = None
-        self._plain = False
         self._new: dict[str, Waiting] = {}
 
     def arrive(self, ask: Ask) -> None:
         super().arrive(ask)
         names = self._names.setdefault(ask.id, {})
-        alone = not names and len(ask.tasks) == 1
+        alone, mine = not names and len(ask.tasks) == 1, self._asks.setdefault(ask.id, {})
         for task in ask.tasks:  # of what ran at the start, each comes for the first time when it is evicted
             if task.name not in names:
                 names[task.name] = ask.id if alone else f"{ask.id}/{task.name}"
                 self._of[names[task.name]] = ask.id
-        mine = self._asks.setdefault(ask.id, {})
-        for task in ask.tasks:
             name = names[task.name]
             if name not in mine:
                 own = replace(ask, id=name, workload=None, tasks=[task])
@@ -119,8 +110,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return self._wakes
 
     def _retry(self, waiting: Waiting) -> int | None:
-        seats = self._seats
-        return seats.retry(waiting, self._seen) if self._plain and seats is not None else waiting.retry
+        return self._seats.retry(waiting, self._seen) if self._plain and self._seats is not None else waiting.retry
 
     def ahead(self, loaded: CompiledState) -> Ahead | None:
         return Ahead(loaded) if loaded.narrow and not loaded.configuration.limits.some else None
@@ -128,7 +118,24 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Round | None:
         if not isinstance(ahead, Ahead) or self._held_there is None:
             return None
-        ahead.reserve(self._held_there)
+        seats = self._sitting(ahead, self._held_there, now)
+        if (cycle := seats.cycle(now)) is None:
+            return None
+        evictions = _evictions(ahead.tasks(), cycle) if cycle.evicting else []
+        return Round(lambda: self._named(seats), partial(self._carried_out, seats, cycle, now, evictions), evictions)
+
+    def in_vain(self, ahead: AnyAhead[CompiledState], now: int) -> bool:
+        held = self._held_there  # not what changes before the state does
+        if not self.waiting or not isinstance(ahead, Ahead) or held is None or self._held != held:
+            return False
+        seats = self._sitting(ahead, held, now)
+        if (cycle := seats.in_vain(now)) is not None:
+            self._carried_out(seats, cycle, now, [], bool)
+        return cycle is not None
+
+    def _sitting(self, ahead: Ahead, held: list[Reservation], now: int) -> Seats:
+        """All that waits, as of ``now``. ``held``: the reservations that the state has."""
+        ahead.reserve(held)
         if self._seats is None or self._seats.ahead is not ahead:
             self._stand_up()
             self._seats = Seats(ahead)
@@ -136,40 +143,35 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         if self._new:
             self._seats.add_all(self._new.values(), now)
             self._new = {}
-        cycle = self._seats.cycle(now)
-        if cycle is None:
-            return None
-        evictions = _evictions(ahead.tasks(), cycle) if cycle.evicting else []
-        return Round(self._named, lambda leaving: self._carried_out(cycle, evictions, leaving, now), evictions)
+        return self._seats
 
-    def _named(self) -> tuple[list[str], list[str]]:
-        seats, names = self._seats, list(self._in_order())
-        assert seats is not None
+    def _named(self, seats: Seats) -> tuple[list[str], list[str]]:
+        names = list(self._in_order())
         return names, sorted(names, key=seats.turn)
 
-    def _carried_out(self, cycle: PlainCycle, evictions: list[PlannedEviction], leaving: Leaving, now: int) -> Turn:
-        seats, begun = self._seats, self.version
+    def _carried_out(
+        self, seats: Seats, cycle: PlainCycle, now: int, evictions: list[PlannedEviction], leaving: Leaving
+    ) -> Turn:
+        begun, when = self.version, to_datetime(now)
         turn = Turn(evicted=[eviction for eviction in evictions if not leaving(eviction)])
-        assert seats is not None
         for waiting, node in cycle.starts:
-            self._place(turn, waiting.ask.id, seats.ahead.overlay.state.node_names[node], now)
+            self._place(turn, waiting.ask.id, seats.ahead.overlay.state.node_names[node], when)
         for waiting, outcome in cycle.evicting:
             assert outcome.node is not None
             block = waiting.ask.yunikorn or wire.Ask()
-            block = replace(block, last_preemption_check_at=to_datetime(now), triggered_preemption=True)
+            block = replace(block, last_preemption_check_at=when, triggered_preemption=True)
             waiting.told(replace(waiting.ask, yunikorn=block))
             self._hold(seats.ahead.overlay.state.node_names[outcome.node], waiting)
         self.mark_seen(acted=bool(turn.started or cycle.evicting))
         self._plain = True
         self._wakes, self._stale = seats.carried_out(cycle, now, begun, self.version), False
-        return self._reserving(turn)
+        return self._started(turn)
 
     def _stand_up(self) -> None:
         """What waits has no seats."""
-        waiting = [waiting for of in self._asks.values() for waiting in of.values()]
-        retries = [self._retry(of) for of in waiting]
-        for of, retry in zip(waiting, retries, strict=True):
-            of.retry, of.seat = retry, None
+        for of in self._asks.values():
+            for waiting in of.values():
+                waiting.retry, waiting.seat = self._retry(waiting), None
         self._seats, self._plain = None, False
 
     def _in_order(self) -> dict[str, Waiting]:
@@ -200,9 +202,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         begun, held, waiting = self.version, list(self._held), self._in_order()
         notes = result.notes or {}
         for reservation in notes.get("cancelled_reservations", ()):
-            self._held = [
-                held for held in self._held if (held.node, held.ask.id) != (reservation["node"], reservation["ask"])
-            ]
+            there = reservation["node"], reservation["ask"]
+            self._held = [held for held in self._held if (held.node, held.ask.id) != there]
         turn = Turn(evicted=[eviction for eviction in result.plan.evictions if not leaving(eviction)])
         decisions = {decision.ask: decision for decision in result.decisions}
         blocks: dict[str, dict[str, Any]] = notes.get("asks", {})
@@ -210,7 +211,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         for name in result.order or ():
             decision = decisions.get(name)
             if decision is not None and decision.outcome == "admit":
-                self._place(turn, name, decision.node, question.now)
+                self._place(turn, name, decision.node, to_datetime(question.now))
                 continue
             of = waiting[name]
             left.append((of, of.last))
@@ -223,27 +224,26 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             of.wait(question.now, last, begun, self.version)
             if seats is not None and of.last != last:
                 seats.looked(of, question.now)
-        self._wakes = min((of.retry for of, _ in left if of.retry is not None), default=None)
-        self._stale = False
-        return self._reserving(turn)
+        self._wakes, self._stale = min((of.retry for of, _ in left if of.retry is not None), default=None), False
+        return self._started(turn)
 
-    def _reserving(self, turn: Turn) -> Turn:
+    def _started(self, turn: Turn) -> Turn:
+        """With the reservations that there are now. Who starts waits no longer."""
+        for start in turn.started:
+            self.begun(start.job, start.tasks)
         if self._held != self._held_there:
             self._held_there = turn.reservations = list(self._held)
         return turn
 
-    def _place(self, turn: Turn, name: str, node: str | None, now: int) -> None:
-        """One task runs from now on, and is asked for no longer; those of a job one after the other start at once."""
+    def _place(self, turn: Turn, name: str, node: str | None, when: datetime) -> None:
+        """One task runs from then on; those of a job one after the other start at once."""
         job = self._of[name]
         waiting = self._asks[job].pop(name)
         self._settled(waiting)
         (task,) = waiting.ask.tasks
-        if self._asks[job]:
-            mine = self.waiting[job]
-            self.waiting[job] = replace(mine, tasks=[other for other in mine.tasks if other.name != task.name])
-        else:
-            del self._asks[job], self.waiting[job]
-        task = replace(task, node=node, started_at=to_datetime(now), state="running")
+        if not self._asks[job]:
+            del self._asks[job]
+        task = replace(task, node=node, started_at=when, state="running")
         if turn.started and turn.started[-1].job == job:
             turn.started[-1].tasks.append(task)
         else:

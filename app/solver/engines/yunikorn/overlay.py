@@ -1,7 +1,7 @@
 """Pending work as allocation asks, and what a decision changes: an overlay on top of a compiled cluster."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -455,3 +455,37 @@ class Overlay:
         for r, amount in amounts.items():
             for cell in cells.get(r, ()):
                 self.slack[cell] += sign * amount
+
+
+class Trial:
+    """``overlay`` in a cycle, which is copied once somebody looks at it after somebody has started. ``tasks``: its
+    state with what runs now."""
+
+    def __init__(self, overlay: Overlay, tasks: Callable[[], CompiledState]) -> None:
+        self._given = self._overlay = overlay
+        self._tasks = tasks
+        self._placed: tuple[int, Request] | None = None
+
+    def place(self, node: int, request: Request) -> None:
+        """See ``Overlay.place``."""
+        self.now()
+        self._placed = node, request
+
+    def now(self) -> Overlay:
+        """Not to be changed."""
+        if self._placed is not None:
+            self._own().place(*self._placed)
+            self._placed = None
+        return self._overlay
+
+    def searched(self) -> Overlay:
+        """The same for whoever looks at what runs, and changes it."""
+        self.now()
+        overlay = self._own()
+        overlay.state = self._tasks()
+        return overlay
+
+    def _own(self) -> Overlay:
+        if self._overlay is self._given:
+            self._overlay = self._given.copy()
+        return self._overlay
