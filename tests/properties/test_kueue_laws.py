@@ -9,9 +9,15 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from app.solver.engines.kueue.ahead import Ahead, verdict, wish_of
+from app.solver.engines.kueue.engine import ENGINE
+from app.solver.engines.kueue.nomination import Mode
+from app.solver.model.configuration import Configuration
+from app.solver.model.state import Ask, State
 from tests.support.profiles import Met, examples
 from tests.unit.solver.engines.kueue.cluster import at, configuration, one, victims
 
@@ -128,6 +134,59 @@ def test_the_ask_fits_once_its_victims_are_gone(cluster: Cluster) -> None:
     if found["outcome"] == "preempt":
         after = cluster.decide(frozenset(victims(found)))
         assert (after["outcome"], after["victims"]) == ("admit", [])
+
+
+@st.composite
+def full(draw: st.DrawFn) -> Cluster:
+    """Queues of one cohort, each for itself, or of cohorts in it that lend, with more work than there is room for."""
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    cohorts = ["root", "left", "right"][: rng.choice([1, 1, 3])]
+    queues: list[Json] = [{"name": c} | ({"parent": "root"} if c != "root" else {}) for c in cohorts]
+    several = rng.randint(2, 4)
+    for i in range(several):
+        preemption = {
+            "within_cluster_queue": rng.choice(["Never", "LowerPriority"]),
+            "reclaim_within_cohort": rng.choice(["LowerPriority", "Any"]),
+        }
+        quota = {r: {"guaranteed": rng.randint(2, 9)} for r in RESOURCES}
+        for cell in quota.values() if len(cohorts) > 1 else ():
+            cell["lending_limit"] = rng.randint(0, cell["guaranteed"])
+        parent = cohorts[min(i + 1, len(cohorts) - 1)]
+        queues.append({"name": f"q{i}", "parent": parent, "quota": quota, "kueue": {"preemption": preemption}})
+    of, running = configuration(*queues), list[Json]()
+    for i in range(40):
+        work = _work(rng, f"w{i}", f"q{rng.randrange(several)}", "09", RESOURCES)
+        work["priority"] = rng.randint(0, 6)
+        if one(of, running, _as_ask(work))["outcome"] == "admit":
+            running.append(work | {"started_at": at(f"10:{i:02}")})
+    return Cluster(of, running, _as_ask(_work(rng, "ask", "q0", "11", RESOURCES)))
+
+
+@LAWS
+@given(st.one_of(clusters(), full(), full()), st.integers(0, 2**32))
+def test_whoever_has_to_wait_by_limits_alone_waits(met: Met, cluster: Cluster, seed: int) -> None:
+    """Asks of all priorities look one after the other at what does not change meanwhile, and leave behind what the
+    next may not find either."""
+    rng, configured = random.Random(seed), ENGINE.configure(msgspec.convert(cluster.of, Configuration))
+    ahead = Ahead(ENGINE.load(configured, msgspec.convert({"workloads": cluster.running}, State)))
+    names = [q["name"] for q in cluster.of["queues"] if q["name"].startswith("q")]
+    for i in range(30):
+        work = _as_ask(_work(rng, f"other{i}", rng.choice(names), rng.choice(["08", "11"]), RESOURCES))
+        work["preemption_policy"] = rng.choice(["PreemptLowerPriority"] * 9 + ["Never"])
+        work["priority"] = rng.randint(0, 7)
+        for task in work["tasks"]:
+            task["requests"] = {name: rng.randint(1, 6) for name in task["requests"]}
+            del task["flavors"]
+        ask = msgspec.convert(work, Ask)
+        queue, wish = configured.tree.index[ask.queue], wish_of(configured, ask)
+        assert wish is not None
+        outcome = one(cluster.of, cluster.running, work, explain="none")["outcome"]
+        if ahead.waits(queue, ask, wish):
+            met([ask])
+            assert outcome in ("wait", "infeasible")
+        elif (alone := verdict(ahead, queue, ask, wish)) is not None:
+            gets = "admit" if alone.mode is Mode.FIT else "preempt" if alone.targets else None
+            assert outcome == gets or (gets is None and outcome in ("wait", "infeasible"))
 
 
 @LAWS

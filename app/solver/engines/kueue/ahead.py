@@ -6,6 +6,7 @@ Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``fla
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import le
 from typing import NamedTuple
 
@@ -26,7 +27,8 @@ from app.solver.engines.kueue.flavors import (
 from app.solver.engines.kueue.knobs import Run
 from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, Target, preferred, stops_search
 from app.solver.engines.kueue.overlay import Overlay, Preemptor, Usage
-from app.solver.engines.kueue.state import NO_PRIORITY, CompiledState, Running, instant, leaving
+from app.solver.engines.kueue.preemption import Freeable, MostRoom, Rooms, any_fits
+from app.solver.engines.kueue.state import CompiledState, Running, instant, leaving
 from app.solver.kubernetes import PODS
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.kueue import FlavorFungibility
@@ -38,12 +40,11 @@ _MOST_WISHES = 4096
 class Ahead(rounds.Ahead[CompiledState]):
     """What the cycles of a run look at, kept up to date: for most of them sums by queue and priority are enough, and
     for the others a state is made of it. See ``Rounds.ahead``. ``plain``: whether nothing that runs is drained or
-    brings costs of its own. ``_last``: the last state made, or the one it began with. ``_use``: by node, by priority,
-    what runs there uses of each flavor-resource; under ``_COUNT`` how many there are. ``_leaving``, ``_protected``: the
+    brings costs of its own. ``_last``: the last state made, or the one it began with. ``_leaving``, ``_protected``: the
     ids of those that are evicted, or not preemptible. ``_vain``: by queue and what is asked for, priority and amounts
-    of asks that nobody's going could help; ``_searched``: by queue, what is asked for and what of it is not there,
-    priority and amounts of searches in vain since anything moved; ``_trial``: where these were made. ``now``: of the
-    cycle.
+    of asks that nobody's going could help; ``_searched``: by queue, what is not there and whether the queue's own quota
+    has room for all, priority of searches in vain since anything moved, and what came to be there; ``_trial``: where
+    these were made. ``now``: of the cycle.
     """
 
     def __init__(self, loaded: CompiledState) -> None:
@@ -53,16 +54,14 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._last = loaded
         self._shapes = loaded.shapes.copy(loaded.shapes.nodes)
         self._running = Running(loaded)
-        self._use: list[dict[int, dict[int, int]]] = [{} for _ in loaded.configuration.tree.names]
-        self._lowest = [NO_PRIORITY] * len(self._use)
+        self.freeable = Freeable(loaded.configuration, self.usage)
         self._vain: dict[tuple[int, tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
         self._wishes: dict[tuple[str, bytes], Wish | None] = {}
         self._leaving, self._protected = dict[str, None](), dict[str, None]()
         self.now = 0
         self._compiled: CompiledState | None = None
         self._trial: tuple[Run, Overlay] | None = None
-        self._searched: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[tuple[int, tuple[int, ...]]]] = {}
-        self._tried: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+        self._searched: dict[tuple[int, tuple[int, ...], bool], list[tuple[int, Rooms]]] = {}
         self._costly = self._drained = 0
         for i, workload in enumerate(loaded.workloads):
             self._count(workload, int(loaded.queue[i]), loaded.amounts(i))
@@ -74,10 +73,9 @@ class Ahead(rounds.Ahead[CompiledState]):
     def moved(self, name: str, after: Workload | None) -> bool:
         """The workload is ``after`` now, or gone. False where it uses what no quota covers: nothing that is asked
         from then on is right."""
-        if self._compiled is not None or self._tried:
+        if self._compiled is not None:
             self._compiled = self._trial = None
             self._searched.clear()
-            self._tried.clear()
         place = self._running.places.get(name)
         if place is not None:
             before = self._running.workloads[place]
@@ -104,28 +102,14 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._vain.clear()
         node, shape = self._running.queues[place], self._running.shapes[place]
         self._running.remove(place)
-        amounts, priority = self._shapes.amounts[shape], workload.priority
+        amounts = self._shapes.amounts[shape]
         self.usage.remove(node, amounts)
-        by_priority = self._use[node]
-        use = by_priority[priority]
-        use[_COUNT] -= 1
-        if use[_COUNT]:
-            for fr, amount in amounts:
-                use[fr] -= amount
-        else:
-            del by_priority[priority]
-            if priority == self._lowest[node]:
-                self._lowest[node] = min(by_priority, default=NO_PRIORITY)
+        self.freeable.remove(node, workload.priority, amounts)
 
     def _count(self, workload: Workload, node: int, amounts: Amounts) -> None:
         """It uses so much."""
         self._mark(workload, 1)
-        priority = workload.priority
-        use = self._use[node].setdefault(priority, {_COUNT: 0})
-        use[_COUNT] += 1
-        for fr, amount in amounts:
-            use[fr] = use.get(fr, 0) + amount
-        self._lowest[node] = min(self._lowest[node], priority)
+        self.freeable.add(node, workload.priority, amounts)
 
     def _mark(self, workload: Workload, sign: int) -> None:
         """What few workloads have."""
@@ -151,7 +135,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         )  # fmt: skip
         state.shapes, state.shape = self._shapes, shape
         state.quotas, state.used = self.usage.quotas, self.usage.used
-        state.known(self._costly > 0, self._lowest)
+        state.known(self._costly > 0, self.freeable.lowest)
         state.settled_as(self._last)
         if (before := self._last.places) is not None:
             state.places = before.moved(was, workloads, priority)
@@ -172,8 +156,6 @@ class Ahead(rounds.Ahead[CompiledState]):
     def in_vain(self, queue: int, ask: Ask, wish: "Wish") -> bool:
         """Whether an ask of the queue was in vain that wanted the same or less, and counts for as much or more."""
         priority = ask.priority or 0
-        if priority <= self._tried.get((queue, wish.frs, wish.amounts), _NEVER):
-            return True
         for higher, amounts in self._vain.get((queue, wish.frs), ()):
             if priority <= higher and all(map(le, amounts, wish.amounts)):
                 return True
@@ -183,42 +165,43 @@ class Ahead(rounds.Ahead[CompiledState]):
         """Of nothing that it wants enough is there, or could be freed."""
         self._vain.setdefault((queue, wish.frs), []).append((ask.priority or 0, wish.amounts))
 
-    def could_free(self, queue: int, fr: int, amount: int, lacks: int, priority: int) -> bool:
-        """Whether ``amount`` of ``fr``, of which it ``lacks`` some, could be there for an ask of ``queue`` once
-        somebody has gone: False only where no search for victims finds any, whatever else the ask wants. Whoever the
-        policies let it touch is thought gone at once, in a classical search only those whom an attempt may take."""
-        configuration, usage = self.configuration, self.usage
-        policy, quotas = configuration.policy[queue], usage.quotas
-        cell = quotas.cells[queue][fr]
-        own = self._within_reach(policy.within_cluster_queue, queue, fr, priority)
-        short = lacks - own
-        if short <= 0:
-            return True
-        if policy.reclaim_within_cohort == "Never" or configuration.tree.parent[queue] == ROOTLESS:
+    def waits(self, queue: int, ask: Ask, wish: "Wish") -> bool:
+        """Whether it has to wait, whatever it comes to: it may have one flavor each, and of something there is not
+        enough even with all gone who could, or a search for what is not there was in vain, as ``targets`` has it."""
+        request, priority = wish.request, ask.priority or 0
+        if request is None or self.usage.fits(queue, request):
             return False
-        if not (configuration.fair_sharing or policy.borrow_within_cohort):
-            used = usage.used[cell]
-            # Others go for an ask with room of its own below their common cohort, or that stays within nominal quota.
-            reclaims = any(usage.fits_by_level(usage.quotas.tree.path(queue), {fr: amount})[:-1])
-            if not reclaims and (used >= quotas.nominal[cell] or used + amount - own > quotas.nominal[cell]):
-                return False
-        for other in configuration.queues_of(queue):
-            if other != queue:
-                short -= self._within_reach(policy.reclaim_within_cohort, other, fr, priority)
-        return short <= 0
+        for fr, amount in request:
+            if amount > self.freeable.most(queue, fr, priority):
+                return True
+        if not self._searched:
+            return False
+        usage, cells = self.usage, self.usage.quotas.cells[queue]
+        contested = tuple([fr for fr, amount in request if amount > usage.available_cell(cells[fr])])
+        return self._searched_in_vain(queue, request, contested, priority)
+
+    def _searched_in_vain(self, queue: int, request: Amounts, contested: tuple[int, ...], priority: int) -> bool:
+        known = self._searched.get((queue, contested, self._reclaims(queue, request)), ())
+        return any(priority <= highest and not any_fits(rooms, request) for highest, rooms in known)
+
+    def _reclaims(self, queue: int, request: Amounts) -> bool:
+        """Whether the queue's own quota has room for all of it: others go as those who hold what is not theirs."""
+        cells, used, subtree = self.usage.quotas.cells[queue], self.usage.used, self.usage.quotas.subtree
+        return all(used[cells[fr]] + amount <= subtree[cells[fr]] for fr, amount in request)
 
     def targets(self, ask: Ask, queue: int, request: Amounts, contested: tuple[int, ...]) -> list[Target]:
         """Whom a search for victims for ``request`` finds on the ``state`` of now (see ``get_targets``). Where each
-        queue stands for itself, one for as much or more than one in vain and as high a priority or a lower one is in
-        vain too: of each queue that takes no more than this one took."""
-        amounts, priority = tuple([amount for _, amount in request]), ask.priority or 0
-        known = self._searched.setdefault((queue, tuple([fr for fr, _ in request]), contested), [])
-        if any(priority <= highest and all(map(le, least, amounts)) for highest, least in known):
+        queue stands for itself, what is there once all have gone whom a search in vain may take is no less than for one
+        of no higher priority: of each queue that takes no more."""
+        alone, priority = not self._leaving and self.stands_alone(queue), ask.priority or 0
+        if alone and self._searched_in_vain(queue, request, contested, priority):
             return []
         overlay, preemptor, search = self._searching(ask)
-        targets = search(overlay, preemptor._replace(request=request), contested, SILENT)
-        if not targets and not self._leaving and self.stands_alone(queue):
-            known.append((priority, amounts))
+        record = MostRoom(queue) if alone else SILENT
+        targets = search(overlay, preemptor._replace(request=request), contested, record)
+        if isinstance(record, MostRoom) and not targets:
+            known = self._searched.setdefault((queue, contested, self._reclaims(queue, request)), [])
+            known.append((priority, record.rooms))
         return targets
 
     def _searching(self, ask: Ask) -> tuple[Overlay, Preemptor, Search]:
@@ -249,12 +232,6 @@ class Ahead(rounds.Ahead[CompiledState]):
             for i, reason in head.targets
         ]
 
-    def note_tried(self, queue: int, ask: Ask, wish: "Wish") -> None:
-        """It has to wait, for want of victims: so has whoever wants the same, until anything moves."""
-        single = all(len(offers) == 1 for offers in wish.groups) and ask.preemption_policy != "Never"
-        if single and not self._leaving and self.stands_alone(queue):
-            self._tried[queue, wish.frs, wish.amounts] = ask.priority or 0
-
     def stands_alone(self, queue: int) -> bool:
         """Whether searches look at each queue of its cohort by itself, at those of the lowest priority first, and who
         may go follows from the priority that asks."""
@@ -267,16 +244,6 @@ class Ahead(rounds.Ahead[CompiledState]):
         return root == ROOTLESS or (
             configuration.tree.parent[root] == ROOTLESS and not configuration.child_cohorts[root]
         )
-
-    def _within_reach(self, policy: str, node: int, fr: int, priority: int) -> int:
-        """What those use of ``fr`` whom ``policy`` lets an ask touch, and more at most."""
-        if policy == "Never":
-            return 0
-        highest = NO_PRIORITY if policy == "Any" else priority - (policy == "LowerPriority")
-        return sum([use.get(fr, 0) for of, use in self._use[node].items() if of <= highest])
-
-
-_COUNT, _NEVER = -1, -(2**62)
 
 
 def _uses_alike(before: Workload, after: Workload) -> bool:
@@ -294,11 +261,13 @@ class _Offer(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What an ask could take, by resource group that it needs. ``frs``, ``amounts``: all of it in order."""
+    """What an ask could take, by resource group that it needs. ``frs``, ``amounts``: all of it in order;
+    ``request``: as a Preemptor's, where there is one flavor for each."""
 
     groups: tuple[tuple[_Offer, ...], ...]
     frs: tuple[int, ...]
     amounts: tuple[int, ...]
+    request: Amounts | None
 
 
 def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
@@ -325,7 +294,10 @@ def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
             wish.append(tuple(offers))
     asked = [(fr, amount) for offers in wish for offer in offers for _, _, fr, amount in offer.cells]
     frs, amounts = tuple(fr for fr, _ in asked), tuple(amount for _, amount in asked)
-    return None if next(kubernetes.problems(task, ()), None) else Wish(tuple(wish), frs, amounts)
+    single = all(len(offers) == 1 and offers[0].place < 0 for offers in wish)
+    if next(kubernetes.problems(task, ()), None):
+        return None
+    return Wish(tuple(wish), frs, amounts, tuple(sorted(asked)) if single else None)
 
 
 class Verdict(NamedTuple):
@@ -421,7 +393,7 @@ def _suit(ahead: Ahead, ask: Ask, queue: int, cell: int, fr: int, amount: int, *
     if fits:
         return Suit(Fit.FIT, height), False
     if amount <= quotas.nominal[cell] or below_root or may_preempt_while_borrowing(ahead.configuration, queue):
-        if ask.preemption_policy == "Never" or not ahead.could_free(queue, fr, amount, lacks, ask.priority or 0):
+        if ask.preemption_policy == "Never" or amount > ahead.freeable.most(queue, fr, ask.priority or 0):
             return Suit(Fit.NO_CANDIDATES, height), True
         in_vain = searches and not ahead.targets(ask, queue, ((fr, amount),), (fr,))
         return Suit(Fit.NO_CANDIDATES if in_vain else Fit.PREEMPT, height), False
@@ -446,8 +418,12 @@ def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
     fitting: list[Verdict] = []
     waiting: list[Ask] = []
     reserving = unfinished = False
+    short: list[tuple[int, Ask, Wish]] = []
     for ask, wish in heads:
         queue = configuration.tree.index[ask.queue]
+        if ahead.waits(queue, ask, wish):
+            short.append((queue, ask, wish))
+            continue
         head = None
         if not ahead.in_vain(queue, ask, wish):
             head = verdict(ahead, queue, ask, wish)
@@ -458,12 +434,15 @@ def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
             unfinished = unfinished or head.unfinished
             continue
         waiting.append(ask)
-        if head is not None and head.mode is Mode.PREEMPT:
-            ahead.note_tried(queue, ask, wish)
         if head is None or head.mode is Mode.PREEMPT:
             reserving = reserving or configuration.policy[queue].reclaim_within_cohort != "Any"
-    if fitting and (reserving or (len(fitting) > 1 and any(head.targets for head in fitting))):
+    if fitting and (
+        reserving
+        or any(map(partial(_reserves, ahead), short))
+        or (len(fitting) > 1 and any(head.targets for head in fitting))
+    ):
         return None
+    waiting += [ask for _, ask, _ in short]
     if fitting and fitting[0].targets:
         return PlainCycle([], frozenset(), waiting, fitting[0])
     if len(fitting) < 2:
@@ -473,6 +452,15 @@ def cycle(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> PlainCycle | None:
     if unfinished and any(head.unfinished and head.ask.id in outrun for head in fitting):
         return None
     return PlainCycle(fitting, outrun, waiting)
+
+
+def _reserves(ahead: Ahead, waiting: tuple[int, Ask, Wish]) -> bool:
+    """Whether heads after it may find less: it waits for victims that only its own queue has."""
+    queue, ask, wish = waiting
+    if ahead.configuration.policy[queue].reclaim_within_cohort == "Any":
+        return False
+    head = verdict(ahead, queue, ask, wish)
+    return head is None or head.mode is Mode.PREEMPT
 
 
 def order(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> list[str]:

@@ -146,6 +146,16 @@ Ranks = NDArray[np.int64]
 MANY = 16
 
 
+def any_set(configuration: CompiledConfiguration) -> bool:
+    """Whether some queue sets one."""
+    blocks = [policy.preemption for policy in configuration.policy]
+    return (
+        configuration.penalises
+        or configuration.has_costs
+        or any(getattr(block, knob) is not None for block in blocks for knob in KNOBS)
+    )
+
+
 def knobs_set(state: CompiledState, asks: Sequence[Ask]) -> frozenset[Knob]:
     """The knobs that could matter to these asks. Those of the preemptor's queue matter only for asks of that queue,
     those that follow the victim matter wherever they are set."""

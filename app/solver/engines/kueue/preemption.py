@@ -3,17 +3,22 @@
 Classical: candidates by their place in the cohort tree, up to two attempts, then minimisation.
 """
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import accumulate
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.kueue import candidates, fair_preemption
+from app.solver.engines.kueue.amounts import Amounts
 from app.solver.engines.kueue.candidates import SILENT, Indices, Recorder
+from app.solver.engines.kueue.configuration import CompiledConfiguration, Policy
 from app.solver.engines.kueue.nomination import Reason, Target
-from app.solver.engines.kueue.overlay import Overlay, Preemptor
+from app.solver.engines.kueue.overlay import Overlay, Preemptor, Usage
+from app.solver.engines.kueue.state import NO_PRIORITY
 from app.solver.question import safe_point
 
 Spared = Literal["ask-would-borrow", "queue-back-within-quota"]
@@ -237,6 +242,159 @@ def _still_exceeds(overlay: Overlay, queue: int, ancestor: int, contested: froze
             return False
         node = parent[node]
     return True
+
+
+class _Bounds(NamedTuple):
+    """Of a queue and a flavor-resource: the queue's policy; what is there; what those of other queues use who may go
+    whatever priority asks; the queues of which some may. ``within``: what an ask may want at most for whom others go,
+    whatever goes in its own queue, None: anything; ``nominal``: what is left of nominal quota, which with what goes
+    there is another such limit."""
+
+    policy: Policy
+    there: int
+    anybody: int
+    others: Sequence[int]
+    within: int | None
+    nominal: int
+
+
+_COUNT = -1
+
+
+class Freeable:
+    """How much could be there for an ask once somebody has gone, and more at most: no search for victims finds any for
+    more, whatever else the ask wants. Whoever the policies let it touch is thought gone at once, in a classical search
+    only those whom an attempt may take. ``lowest``: by node, the priority. ``_use``: by node, by priority, what runs
+    there uses of each flavor-resource; under ``_COUNT`` how many there are. ``_sums``: of a node, by flavor-resource,
+    these priorities in order and what those below each use."""
+
+    def __init__(self, configuration: CompiledConfiguration, usage: Usage) -> None:
+        """``usage``: kept up to date by somebody else, before ``add`` and ``remove`` are told."""
+        self._configuration = configuration
+        self._usage = usage
+        self.lowest = [NO_PRIORITY] * len(configuration.tree)
+        self._use: list[dict[int, dict[int, int]]] = [{} for _ in self.lowest]
+        self._sums: list[dict[int, tuple[list[int], list[int]]]] = [{} for _ in self.lowest]
+        self._bounds: dict[tuple[int, int], _Bounds] = {}
+        self._most: dict[tuple[int, int, int], int] = {}
+
+    def add(self, node: int, priority: int, amounts: Amounts) -> None:
+        """One more of ``priority`` runs there."""
+        self._moved(node)
+        use = self._use[node].setdefault(priority, {_COUNT: 0})
+        use[_COUNT] += 1
+        for fr, amount in amounts:
+            use[fr] = use.get(fr, 0) + amount
+        self.lowest[node] = min(self.lowest[node], priority)
+
+    def remove(self, node: int, priority: int, amounts: Amounts) -> None:
+        """One of them does no longer."""
+        self._moved(node)
+        by_priority = self._use[node]
+        use = by_priority[priority]
+        use[_COUNT] -= 1
+        if use[_COUNT]:
+            for fr, amount in amounts:
+                use[fr] -= amount
+        else:
+            del by_priority[priority]
+            if priority == self.lowest[node]:
+                self.lowest[node] = min(by_priority, default=NO_PRIORITY)
+
+    def _moved(self, node: int) -> None:
+        self._most.clear()
+        self._bounds.clear()
+        self._sums[node].clear()
+
+    def most(self, queue: int, fr: int, priority: int) -> int:
+        """For an ask of ``queue`` with this priority."""
+        known = self._most.get((queue, fr, priority))
+        if known is None:
+            known = self._most[queue, fr, priority] = self._worked_out(queue, fr, priority)
+        return known
+
+    def _worked_out(self, queue: int, fr: int, priority: int) -> int:
+        bounds = self._bounds.get((queue, fr))
+        if bounds is None:
+            bounds = self._bounds[queue, fr] = self._bounds_of(queue, fr)
+        policy, there, anybody, others, within, nominal = bounds
+        own = self._within_reach(policy.within_cluster_queue, queue, fr, priority)
+        alone = there + own
+        together = alone + anybody
+        for other in others:
+            together += self._within_reach(policy.reclaim_within_cohort, other, fr, priority)
+        return together if within is None else max(alone, min(together, max(within, nominal + own)))
+
+    def _bounds_of(self, queue: int, fr: int) -> _Bounds:
+        configuration, quotas, used = self._configuration, self._usage.quotas, self._usage.used
+        policy, cell = configuration.policy[queue], quotas.cells[queue][fr]
+        there = self._usage.available_cell(cell)
+        if policy.reclaim_within_cohort == "Never" or configuration.tree.parent[queue] == ROOTLESS:
+            return _Bounds(policy, there, 0, (), None, 0)
+        others, anybody = [other for other in configuration.queues_of(queue) if other != queue], 0
+        if policy.reclaim_within_cohort == "Any":
+            anybody = sum([used[of] for other in others if (of := quotas.cells[other].get(fr)) is not None])
+            others.clear()
+        if configuration.fair_sharing or policy.borrow_within_cohort:
+            return _Bounds(policy, there, anybody, others, None, 0)
+        # Others go for an ask with room of its own below their common cohort, or that stays within nominal quota.
+        within, below = 0, 0
+        for node in quotas.tree.path(queue)[:-1]:
+            of = quotas.cells[node][fr]
+            room = quotas.subtree[of] - used[of]
+            within = within if room < 0 else max(within, below + room)
+            below += max(0, quotas.local[of] - used[of])
+        nominal = quotas.nominal[cell] - used[cell]
+        return _Bounds(policy, there, anybody, others, within, nominal if nominal > 0 else -NO_PRIORITY)
+
+    def _within_reach(self, policy: str, node: int, fr: int, priority: int) -> int:
+        """What those use of ``fr`` whom ``policy`` lets an ask touch, and more at most."""
+        if policy == "Never":
+            return 0
+        sums = self._sums[node].get(fr)
+        if sums is None:
+            use = self._use[node]
+            lowest_first = sorted(use)
+            below = accumulate([use[of].get(fr, 0) for of in lowest_first], initial=0)
+            sums = self._sums[node][fr] = lowest_first, list(below)
+        lowest_first, amounts = sums
+        if policy == "Any":
+            return amounts[-1]
+        return amounts[(bisect_left if policy == "LowerPriority" else bisect_right)(lowest_first, priority)]
+
+
+Rooms = list[dict[int, int]]
+"""What is there by flavor-resource, attempt by attempt."""
+
+
+class MostRoom(Recorder):
+    """Takes note of what is there for ``queue`` once all have gone whom a search in vain may take. ``rooms``: for each
+    attempt; none where nobody may go."""
+
+    def __init__(self, queue: int) -> None:
+        self.rooms: Rooms = []
+        self._queue = queue
+        self._borrow = True
+
+    def attempt_begins(self, overlay: Overlay, *, borrow: bool) -> None:
+        """See ``Recorder``."""
+        del overlay
+        self._borrow = borrow
+
+    def search_failed(self, overlay: Overlay, targets: Iterable[Target]) -> None:
+        """See ``Recorder``."""
+        del targets
+        usage, quotas = overlay.usage, overlay.usage.quotas
+        cells = quotas.cells[self._queue]
+        room = {fr: usage.available_cell(cell) for fr, cell in cells.items()}
+        if not self._borrow:
+            room = {fr: min(room[fr], quotas.nominal[cell] - usage.used[cell]) for fr, cell in cells.items()}
+        self.rooms.append(room)
+
+
+def any_fits(rooms: Rooms, request: Iterable[tuple[int, int]]) -> bool:
+    """Whether ``request`` is no more than what is there in one of the attempts."""
+    return any(all(amount <= room[fr] for fr, amount in request) for room in rooms)
 
 
 def get_targets(overlay: Overlay, preemptor: Preemptor, contested: Collection[int], record: Recorder) -> list[Target]:

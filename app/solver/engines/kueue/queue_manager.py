@@ -8,14 +8,16 @@ its ask does not step aside.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from app.solver.engines.kueue.admission_sharing import LocalQueueUsages, local_queue, rates_of
 from app.solver.engines.kueue.configuration import CompiledConfiguration
+from app.solver.engines.kueue.cycle import OTHERS, OUTRUN, OVERLAP
 from app.solver.engines.kueue.fair_share import Line, SharedLine, shape_of
+from app.solver.model.decision import Decision
 from app.solver.model.kueue import Ask as AskBlock
 from app.solver.model.kueue import FlavorScan
 from app.solver.model.state import Ask
@@ -200,6 +202,30 @@ class QueueManager:
             return True
         return moved
 
+    def all_step_aside(self, waits: Callable[[Ask], bool], most: int) -> Iterator[int]:
+        """Cycles, ``most`` at most, as long as every head ``waits`` and steps aside for it; counted from 0, each over
+        once the next is asked for."""
+        heads = self.heads
+        if self._scans or any(map(self.strict, heads)):
+            return
+        aside = {name: self._aside.setdefault(self._root(name), {}) for name in heads}
+        for cycle in range(most):
+            if not heads or not all(map(waits, heads.values())):
+                return
+            yield cycle
+            for name, ask in list(heads.items()):
+                line = self._lines[name]
+                line.step_aside(ask.id)
+                aside[name][name] = None
+                head = line.head()
+                if head is None:
+                    del heads[name]
+                else:
+                    heads[name] = head
+            self._marked |= aside.keys()
+            self._cycle += 1
+            self.due = True
+
     def carried(self) -> tuple[Hashable, Hashable]:
         """Who is aside, who is sticky, and where scans of flavors stopped; whether those are older than a cycle, and
         whether their queues have changed since."""
@@ -343,3 +369,18 @@ def _id(ask: Ask) -> str:
 def _without_carried(block: AskBlock) -> AskBlock | None:
     rest = replace(block, preemption_pending=False, flavor_scan=None)
     return None if rest == AskBlock() else rest
+
+
+_NOMINATED = (OUTRUN, OVERLAP, OTHERS)
+
+
+def is_pending(decision: Decision) -> bool:
+    """Whether its ask goes on once somebody has stopped, for it or for another."""
+    return decision.outcome == "preempt" or decision.conditions[0].message.startswith(OTHERS)
+
+
+def is_inadmissible(decision: Decision) -> bool:
+    """Whether nomination itself found no way; a head that other heads outran, or that preempts, stays head."""
+    if decision.outcome == "infeasible":
+        return True
+    return decision.outcome == "wait" and not decision.conditions[0].message.startswith(_NOMINATED)

@@ -15,9 +15,9 @@ from app.solver.apply import admitted_tasks
 from app.solver.engines.kueue.admission_sharing import Consumed, assigned, local_queue, requested
 from app.solver.engines.kueue.ahead import Ahead, PlainCycle, Wish, cycle, order
 from app.solver.engines.kueue.configuration import CompiledConfiguration
-from app.solver.engines.kueue.cycle import INADMISSIBLE, OTHERS, OUTRUN, OVERLAP, inadmissible
-from app.solver.engines.kueue.knobs import KNOBS, ask_turns, victim_turns
-from app.solver.engines.kueue.queue_manager import QueueManager
+from app.solver.engines.kueue.cycle import INADMISSIBLE, inadmissible
+from app.solver.engines.kueue.knobs import any_set, ask_turns, victim_turns
+from app.solver.engines.kueue.queue_manager import QueueManager, is_inadmissible, is_pending
 from app.solver.engines.kueue.state import CompiledState, instant
 from app.solver.engines.kueue.topology import Domain, Forest
 from app.solver.engines.kueue.topology.placement import Placement, PodSet, Wanted, layers_of, wanted_of
@@ -201,7 +201,6 @@ def _patched(request: TopologyRequest | None, lost: int) -> TopologyRequest | No
 
 _NO_OPTIONS = Options()
 _MOST_IDLE = 1024
-_NOMINATED = (OUTRUN, OVERLAP, OTHERS)
 _Plain = tuple[list[tuple[Ask, Wish]], PlainCycle | None]
 """The heads, and what a cycle of them comes to where that is plain."""
 
@@ -225,7 +224,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._moved = False
         self._workloads: Sequence[Workload] = ()
         self._next: _Plain | None = None
-        self._knobs = _knobs(configured)
+        self._knobs = any_set(configured)
 
     def aside(self, ask: Ask, now: int) -> tuple[str, str] | None:
         why = inadmissible(self._configuration, ask, now)
@@ -257,7 +256,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         self._moved = bool(configured.topologies)
         self._configuration, self._known = configured, False
         self._drains = bool(configured.drains)
-        self._knobs = _knobs(configured)
+        self._knobs = any_set(configured)
         self._queues.changed(configured)
 
     def due(self, now: int) -> bool:
@@ -302,6 +301,14 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
     def idle(self, ahead: AnyAhead[CompiledState], now: int) -> Iterator[Hashable]:
         """Cycles in which all heads step aside: others of their queues are tried next."""
         for _ in range(_MOST_IDLE):
+            if isinstance(ahead, Ahead) and self._plays(ahead, now) and self._wakes.first() is None:
+                situation: Hashable = None
+                for i in self._queues.all_step_aside(lambda ask: self._waits(ahead, ask), _MOST_IDLE):
+                    situation = situation if i else self.carried()[0]
+                    # While nobody comes back more and more are aside: none of these is like another.
+                    yield (situation, i) if i else situation
+                if not self._queues.heads:
+                    return
             self._next = of, plain = self._plain(ahead, now)
             if not of or plain is None or plain.fitting or plain.evicting:
                 return
@@ -309,6 +316,11 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             yield self.carried()[0]
             if not (self._carried_out(plain, [], now).more and self._queues.heads):
                 return
+
+    def _waits(self, ahead: Ahead, ask: Ask) -> bool:
+        """Whether a head has to wait, whatever becomes of the others."""
+        wish = ahead.wish(self._queues.shape(ask), ask)
+        return wish is not None and ahead.waits(self._configuration.tree.index[ask.queue], ask, wish)
 
     def foreseen(self, ahead: AnyAhead[CompiledState], now: int) -> Outcome | None:
         (heads, plain), self._next = self._next or self._plain(ahead, now), None
@@ -322,15 +334,19 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
 
     def _plain(self, ahead: AnyAhead[CompiledState], now: int) -> _Plain:
         heads: list[tuple[Ask, Wish]] = []
-        if self._drains or self._knobs or not isinstance(ahead, Ahead) or not ahead.plain:
+        if not isinstance(ahead, Ahead) or not self._plays(ahead, now):
             return heads, None
-        ahead.now = now
         for ask in self._queues.first():
             wish = None if self._queues.scanned(ask) else ahead.wish(self._queues.shape(ask), ask)
             if wish is None:
                 return heads, None
             heads.append((ask, wish))
         return heads, cycle(ahead, heads)
+
+    def _plays(self, ahead: Ahead, now: int) -> bool:
+        """Whether cycles of now may be played on ``ahead``."""
+        ahead.now = now
+        return not self._drains and not self._knobs and ahead.plain
 
     def _carried_out(self, plain: PlainCycle, evicted: list[PlannedEviction], now: int) -> Turn:
         self._queues.cycle_ends()
@@ -392,7 +408,7 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             self._wakes.set(name, ask_turns(self._preemption(ask.queue), ask, question.now))
             scan = decision.kueue.flavor_scan if decision.kueue is not None else None
             turn.more |= self._queues.requeued(
-                ask, scan, pending=_pending(decision), inadmissible=_inadmissible(decision)
+                ask, scan, pending=is_pending(decision), inadmissible=is_inadmissible(decision)
             )
         self._queues.due = turn.more
         return turn
@@ -468,16 +484,6 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
         return self._configuration.policy[self._configuration.tree.index[queue]].preemption
 
 
-def _knobs(configured: CompiledConfiguration) -> bool:
-    """Whether some queue sets what KEP-83 deferred."""
-    blocks = [policy.preemption for policy in configured.policy]
-    return (
-        configured.penalises
-        or configured.has_costs
-        or any(getattr(block, knob) is not None for block in blocks for knob in KNOBS)
-    )
-
-
 def _elsewhere(workload: Workload, assignments: Mapping[str, TopologyAssignment]) -> Workload:
     """With the hosts that replace failed ones."""
     tasks = [
@@ -485,15 +491,3 @@ def _elsewhere(workload: Workload, assignments: Mapping[str, TopologyAssignment]
         for task in workload.tasks
     ]
     return replace(workload, tasks=tasks, kueue=replace(workload.kueue or WorkloadBlock(), unhealthy_nodes=[]))
-
-
-def _pending(decision: Decision) -> bool:
-    """Whether it goes on once somebody has stopped, for it or for another."""
-    return decision.outcome == "preempt" or decision.conditions[0].message.startswith(OTHERS)
-
-
-def _inadmissible(decision: Decision) -> bool:
-    """Whether nomination itself found no way; a head that other heads outran, or that preempts, stays head."""
-    if decision.outcome == "infeasible":
-        return True
-    return decision.outcome == "wait" and not decision.conditions[0].message.startswith(_NOMINATED)
