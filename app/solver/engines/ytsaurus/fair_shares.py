@@ -33,8 +33,16 @@ from app.solver.engines.ytsaurus.operations import (
     quotients,
 )
 from app.solver.engines.ytsaurus.polyline import EPSILON, in_order
-from app.solver.engines.ytsaurus.pool_curves import Children, Demands, LevelCurves, children_of, divided_by_kinds
-from app.solver.engines.ytsaurus.situation import SLACK, Situation, best_allocation, pool_sums, situate
+from app.solver.engines.ytsaurus.pool_curves import Demands, LevelCurves, divided_by_kinds
+from app.solver.engines.ytsaurus.situation import (
+    SLACK,
+    Children,
+    Situation,
+    best_allocation,
+    children_of,
+    pool_sums,
+    situate,
+)
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.state import Ask
 

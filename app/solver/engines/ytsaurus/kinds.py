@@ -13,8 +13,8 @@ import numpy as np
 
 from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints
 from app.solver.engines.ytsaurus.polyline import EPSILON, Vertices, value_at
-from app.solver.engines.ytsaurus.pool_curves import HARDLY, Kinds, curve_of, grouped, scales
-from app.solver.engines.ytsaurus.situation import SLACK, in_plain_shares
+from app.solver.engines.ytsaurus.pool_curves import HARDLY, Kinds, curve_of, grouped
+from app.solver.engines.ytsaurus.situation import SLACK, in_plain_shares, scales
 from app.solver.model.state import Ask, Task, Workload
 
 ROUNDING, SATISFIABLE = 1e-10, 1e-4
@@ -269,7 +269,7 @@ _MOST_ALIKE, _MOST_SCALES = 1024, 64
 
 
 class Scaling:
-    """``pool_curves.scales`` by pool and weight of operations, and by pool."""
+    """``situation.scales`` by pool and weight of operations, and by pool."""
 
     def __init__(self, pool_weights: Floats, parent: Ints) -> None:
         self._pool_weights, self._parent = pool_weights, parent

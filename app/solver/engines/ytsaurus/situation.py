@@ -4,8 +4,6 @@ Pools are rows 0..P-1 in document order; row P is the tree's implicit root.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from app.solver.compiled import ROOTLESS, ResourceIndex
+from app.solver.compiled import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.operations import (
     UNLIMITED_STEPS,
@@ -30,55 +28,24 @@ from app.solver.engines.ytsaurus.operations import (
     same_but_standing,
     standing,
 )
-from app.solver.engines.ytsaurus.reading import has_labels, tags_of
-from app.solver.engines.ytsaurus.state import CompiledState, distinct
+from app.solver.engines.ytsaurus.polyline import EPSILON
+from app.solver.engines.ytsaurus.state import (
+    CompiledState,
+    Selector,
+    admitting,
+    distinct,
+    matching,
+    pool_tagged,
+    selector_of,
+    selects,
+    tagged,
+)
 from app.solver.model import ytsaurus as wire
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Task, Workload
 
 SLACK = 1e-6
 """A part of the cluster, and a weight, that no sum of doubles is off by."""
-Selector = frozenset[tuple[str, str]]
-_tasks, _selector = attrgetter("tasks"), attrgetter("node_selector")
-
-
-def tagged(cluster: CompiledState, asks: Sequence[Ask], names: Sequence[str], operation: Ints, ask: Ints) -> Ints:
-    """By operation, steps that the nodes of its filter have: it can use no more. ``names``: of the operations;
-    ``operation``, ``ask``: of each want.
-
-    An operation's filter is the ``node_selector`` of its tasks, those that run and those that are wanted; where they
-    differ, any of them (``ComputeSchedulingTagFilterResourceLimits``)."""
-    out = np.full((len(names), len(cluster.index)), UNLIMITED_STEPS, np.int64)
-    workloads = cluster.state.workloads
-    selecting = _selecting(workloads)
-    if not (selecting or any(selects(wanted.tasks) for wanted in asks)):
-        return out
-    pending: dict[int, list[Task]] = {}
-    asked_of: dict[int, int] = dict(zip(ask.tolist(), operation.tolist(), strict=True))
-    for asked, row in asked_of.items():
-        pending.setdefault(row, []).extend(asks[asked].tasks)
-    rows = selecting + [row for row, tasks in pending.items() if selects(tasks)]
-    having: dict[frozenset[Selector], Ints] = {}
-    for row in rows:
-        running = workloads[row].tasks if row < len(workloads) else []
-        selectors = frozenset(_key(task) for task in (*running, *pending.get(row, ())))
-        if frozenset() not in selectors:
-            if selectors not in having:
-                having[selectors] = _amounts(cluster, _matching(cluster, selectors))
-            out[row] = having[selectors]
-    return out
-
-
-def _selecting(workloads: Sequence[Workload]) -> list[int]:
-    """Rows of those with a selector. Clusters without any are seen to be so in a tenth of the time."""
-    if not any(map(_selector, chain.from_iterable(map(_tasks, workloads)))):
-        return []
-    return [row for row, workload in enumerate(workloads) if selects(workload.tasks)]
-
-
-def selects(tasks: Sequence[Task]) -> bool:
-    """Whether one of ``tasks`` says which nodes it may use."""
-    return any([task.node_selector for task in tasks])  # noqa: C419  # half the time, and a cluster has 100,000
 
 
 def in_plain_shares(steps: Iterable[float], total: Iterable[float]) -> list[float]:
@@ -116,45 +83,6 @@ def goes_anywhere(ask: Ask) -> bool:
     return (
         ask.feasible_nodes is None and ask.required_node is None and ask.workload is None and ask.pending_reason is None
     )
-
-
-def pool_tagged(cluster: CompiledState) -> Ints:
-    """By pool, what the nodes of its ``scheduling_tag_filter`` have."""
-    filters = [pool.shares.tags for pool in cluster.config.pools]
-    out = np.full((len(filters), len(cluster.index)), UNLIMITED_STEPS, np.int64)
-    if any(filters):
-        tags = [tags_of(node.labels) for node in cluster.state.nodes]
-        for i, formula in enumerate(filters):
-            if formula is not None:
-                out[i] = _amounts(cluster, np.array([formula.holds(of) for of in tags], bool))
-    return out
-
-
-def admitting(cluster: CompiledState) -> list[frozenset[str] | None]:
-    """By pool, the nodes that its filter and those of the pools above admit; None: every node."""
-    tree, pools = cluster.config.tree, cluster.config.pools
-    out: list[frozenset[str] | None] = [None] * len(tree)
-    for i in tree.top_down:
-        above = None if tree.parent[i] == ROOTLESS else out[tree.parent[i]]
-        formula = pools[i].shares.tags
-        out[i] = above
-        if formula is not None:
-            own = frozenset(node.name for node in cluster.state.nodes if formula.holds(tags_of(node.labels)))
-            out[i] = own if above is None else own & above
-    return out
-
-
-def _key(task: Task) -> Selector:
-    return frozenset((task.node_selector or {}).items())
-
-
-def _matching(cluster: CompiledState, selectors: frozenset[Selector]) -> Flags:
-    nodes = cluster.state.nodes
-    return np.array([any(has_labels(node.labels, selector) for selector in selectors) for node in nodes], bool)
-
-
-def _amounts(cluster: CompiledState, nodes: Flags) -> Ints:
-    return np.maximum(cluster.node_limits[nodes], 0).sum(axis=0)
 
 
 class Wants(Struct, frozen=True, eq=False):
@@ -476,11 +404,82 @@ def feasible(situation: Situation, asks: Sequence[Ask]) -> Feasible:
         anywhere[row] = False
         names: Sequence[str] = list(cluster.node_index) if ask.feasible_nodes is None else ask.feasible_nodes
         if task.node_selector:
-            if (key := _key(task)) not in serving:
-                serving[key] = _matching(cluster, frozenset((key,)))
+            if (key := selector_of(task)) not in serving:
+                serving[key] = matching(cluster, frozenset((key,)))
             serves = serving[key]
             names = [name for name in names if serves[cluster.node_index[name]]]
         for name in dict.fromkeys(names):
             if (required is None or name == required) and (within is None or name in within):
                 on.setdefault(cluster.node_index[name], []).append(row)
     return Feasible(anywhere, {node: np.array(rows, np.int64) for node, rows in on.items()})
+
+
+class Children(Struct, frozen=True, eq=False):
+    """How children follow their pool's fit factor f, by weight, or one after another where the pool is FIFO:
+    suggestion = (f - shift) / scale, between 0 and 1.
+
+    ``end``: the largest f of each pool, 1, or the number of children where they come one after another; ``fifo``:
+    by pool. In a FIFO pool the shift of a child is its place."""
+
+    scale: Floats
+    shift: Floats
+    pool_scale: Floats
+    pool_shift: Floats
+    end: Floats
+    fifo: Flags
+
+    def place(self, row: int, is_pool: bool) -> float:
+        """The place of a child of a FIFO pool."""
+        return float(self.pool_shift[row] if is_pool else self.shift[row])
+
+
+def children_of(situation: Situation, weight: Floats) -> Children:
+    """``weight``: of pools."""
+    own = situation.operations.weight
+    root = situation.root
+    above, pool_above = situation.operation_parent, situation.parent[:root]
+    scale, pool_scale = scales(own, above, weight, situation.parent)
+    shift, pool_shift = np.zeros(len(own)), np.zeros(root + 1)
+    fifo = np.array([pool.mode == "fifo" for pool in situation.config.pools] + [False], bool)
+    end = np.ones(root + 1)
+    if fifo.any():
+        rank, pool_rank = _ranks(situation, fifo, weight)
+        inside, pool_inside = fifo[above], np.append(fifo[pool_above], False)
+        scale[inside], shift[inside] = 1.0, rank[inside]
+        pool_scale[pool_inside], pool_shift[pool_inside] = 1.0, pool_rank[pool_inside]
+        count = np.bincount(np.concatenate((above, pool_above)))  # the root has some child
+        end = np.where(fifo, np.maximum(count, 1.0), 1.0)
+    return Children(scale, shift, pool_scale, pool_shift, end, fifo)
+
+
+def scales(own: Floats, above: Ints, weight: Floats, parent: Ints) -> tuple[Floats, Floats]:
+    """By weight, of operations (``own``, in pools ``above``), and of pools, the root last (``weight``, ``parent``)."""
+    root = len(parent) - 1
+    pool_above, weight = parent[:root], weight[:root]
+    smallest = np.full(root + 1, np.inf)
+    np.minimum.at(smallest, above, np.where(own > EPSILON, own, np.inf))
+    np.minimum.at(smallest, pool_above, np.where(weight > EPSILON, weight, np.inf))
+    return _ratio(smallest[above], own), np.append(_ratio(smallest[pool_above], weight), 1.0)
+
+
+def _ratio(smallest: Floats, weight: Floats) -> Floats:
+    """Smallest weight over own: infinite for a negligible one, which is never suggested anything."""
+    return quotients(smallest, weight, weight > EPSILON, np.inf)
+
+
+def _ranks(situation: Situation, fifo: Flags, weight: Floats) -> tuple[Ints, Ints]:
+    """Places in FIFO pools, of operations and of pools: heavier first, then older, then as in the input (pools
+    first)."""
+    root, own = situation.root, situation.operations
+    pools = np.flatnonzero(fifo[situation.parent[:root]])
+    operations = np.flatnonzero(fifo[situation.operation_parent])
+    above = np.concatenate((situation.parent[pools], situation.operation_parent[operations]))
+    weights = np.concatenate((weight[pools], own.weight[operations]))
+    created = np.concatenate((np.full(len(pools), np.iinfo(np.int64).min), own.created[operations]))
+    order = np.lexsort((created, -weights, above))
+    sorted_above = above[order]
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.searchsorted(sorted_above, sorted_above)
+    rank, pool_rank = np.zeros(len(own), np.int64), np.zeros(root + 1, np.int64)
+    rank[operations], pool_rank[pools] = place[len(pools) :], place[: len(pools)]
+    return rank, pool_rank
