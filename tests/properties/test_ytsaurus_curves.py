@@ -10,7 +10,8 @@ import pytest
 
 from app.solver.engines.ytsaurus.curves import Curves, PoolCurves, pool_curves
 from app.solver.engines.ytsaurus.polyline import value_at
-from app.solver.engines.ytsaurus.pool_curves import Demands, curve_of, operation_curves, operation_values
+from app.solver.engines.ytsaurus.pool_curves import curve_of, operation_curves
+from app.solver.engines.ytsaurus.situation import Demands, operation_values
 from tests.properties.ytsaurus_functions import Child, Function, Row, largest_fit, operation, taken, together
 from tests.support.profiles import Met
 

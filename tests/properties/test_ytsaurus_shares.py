@@ -13,6 +13,13 @@ from hypothesis import strategies as st
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.exact import Exact
 from app.solver.engines.ytsaurus.fair_shares import FairShares, due_shares, fair_shares
+from app.solver.engines.ytsaurus.polyline import Lines, value_at
+from app.solver.engines.ytsaurus.pool_curves import (
+    Nearby,
+    _kinds,  # pyright: ignore[reportPrivateUsage]
+    by_kinds,
+    grouped,
+)
 from app.solver.engines.ytsaurus.situation import Situation
 from tests.properties.ytsaurus_round_trees import round_tree
 from tests.properties.ytsaurus_trees import tree
@@ -93,6 +100,40 @@ def test_kinds_of_operations_get_what_all_of_them_get_unless_it_says_that_bits_d
     for left, right in ((mine.fair, theirs.fair), (mine.pool_fair, theirs.pool_fair)):
         assert np.allclose(left, right, rtol=0, atol=1e-12)
     met([shares for shares in divided if shares is not None])
+
+
+@LAWS
+@given(SEEDS, st.booleans())
+def test_pools_looked_for_where_they_were_last_get_what_they_get_elsewhere(met: Met, seed: int, rounded: bool) -> None:
+    rng = random.Random(seed)
+    of = situation((round_tree if rounded else tree)(rng))
+    of.cluster.recent.rough = True
+    asked: list[Any] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fair_share, "divided_by_kinds", lambda *args: asked.append(args))
+        due_shares(of)
+    for _, demands, children, guarantee, limits in asked:
+        floors, caps, scales = guarantee.tolist(), limits.tolist(), children.pool_scale.tolist()
+        counted = {
+            pool: {kind: kind.number for kind in kinds} for pool, kinds in _kinds(of, demands, children.scale).items()
+        }
+        nearby = Nearby(of.config.tree, floors, caps)
+        for _ in range(6):
+            lines = {
+                pool: [Lines(kind.curve, kind.scale, n) for kind, n in kinds.items()] for pool, kinds in counted.items()
+            }
+            kinds = {pool: grouped([line.of for line in own]) for pool, own in lines.items()}
+            theirs, mine = by_kinds(of.config.tree, kinds, scales, floors, caps), nearby._simply(lines, scales)  # pyright: ignore[reportPrivateUsage]
+            if theirs is not None and mine is not None:
+                met([mine])
+                assert np.allclose(mine[1], theirs[1], rtol=0, atol=1e-9)
+                for pool in kinds:
+                    for curve, scale, _ in [line.of for line in lines[pool]]:
+                        own = [value_at(curve, min(fits[pool] / scale, 1.0)) for fits in (mine[0], theirs[0])]
+                        assert np.allclose(*own, rtol=0, atol=1e-9)
+            pool = rng.choice([*counted])
+            kind = rng.choice([*counted[pool]])
+            counted[pool][kind] = rng.choice([1, 2, 3])
 
 
 @LAWS

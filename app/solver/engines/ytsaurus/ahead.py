@@ -24,20 +24,22 @@ from app.solver.engines.ytsaurus.fair_shares import (
     shares_of,
 )
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, MOST_STARTS_IN_ALL, backoffs_over
-from app.solver.engines.ytsaurus.kinds import NOWHERE, Due, Line, Need, Operation, charge
-from app.solver.engines.ytsaurus.operations import NEVER, QUIET, UNLIMITED_STEPS, Flags, Ints, Standing, moved_on
-from app.solver.engines.ytsaurus.polyline import EPSILON
-from app.solver.engines.ytsaurus.preparation import AGGRESSIVE
-from app.solver.engines.ytsaurus.situation import (
-    SLACK,
-    carries_nothing,
-    carries_only,
-    goes_anywhere,
-    in_plain_shares,
-    pool_limits,
+from app.solver.engines.ytsaurus.kinds import NOWHERE, Due, Line, Need, Operation
+from app.solver.engines.ytsaurus.operations import (
+    NEVER,
+    QUIET,
+    UNLIMITED_STEPS,
+    Flags,
+    Ints,
+    Standing,
+    charge,
+    moved_on,
     pool_sums,
 )
-from app.solver.engines.ytsaurus.state import CompiledState, node_usage
+from app.solver.engines.ytsaurus.polyline import EPSILON
+from app.solver.engines.ytsaurus.preparation import AGGRESSIVE
+from app.solver.engines.ytsaurus.situation import SLACK, carries_only, in_plain_shares
+from app.solver.engines.ytsaurus.state import CompiledState, carries_nothing, goes_anywhere, node_usage, pool_limits
 from app.solver.model import ytsaurus as wire
 from app.solver.model.base import Resources, micros, to_datetime
 from app.solver.model.state import Ask, Node, QueueState, Task, Workload
@@ -202,24 +204,22 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._node_index, self.names = cluster.node_index, list(cluster.node_index)
         self._free: Ints = np.ascontiguousarray((cluster.node_limits - (node_usage(cluster) if counted else 0)).T)
         self._able: Flags | None = None if cluster.schedulable.all() else cluster.schedulable
-        columns = config.columns
         self._pool_usage: list[list[int]] = pool_sums(
             cluster.usage if counted else np.zeros_like(cluster.usage),
             cluster.operations.pool,
-            columns.parent,
-            columns.depth,
+            config.columns.parent,
+            config.columns.depth,
         ).tolist()
         limits, _ = pool_limits(cluster)
         self._limits = limit_shares(cluster, limits, np.full_like(limits, UNLIMITED_STEPS))
         self._paths = [[*config.tree.path(pool), self._root] for pool in range(self._root)]
-        enabled = columns.enable_aggressive_starvation.tolist()
+        enabled = config.columns.enable_aggressive_starvation.tolist()
         self._patience = [
             [float(timeout), float(config.settings.aggressive_timeout)][: 1 + aggressive]
-            for timeout, aggressive in zip(columns.timeout.tolist(), enabled, strict=True)
+            for timeout, aggressive in zip(config.columns.timeout.tolist(), enabled, strict=True)
         ]
-        self._pools: list[tuple[int, int]] = list(
-            zip(cluster.pool_starvation.tolist(), cluster.pool_since.tolist(), strict=True)
-        )
+        carried = zip(cluster.pool_starvation.tolist(), cluster.pool_since.tolist(), strict=True)
+        self._pools: list[tuple[int, int]] = [*carried]
         self._last: Ints = cluster.last_preemptive.copy()
         self._longest = int(self._last.min(initial=0))
         self._stale_nodes: Flags = np.zeros(len(self.names), bool)

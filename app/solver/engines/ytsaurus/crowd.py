@@ -29,7 +29,6 @@ from app.solver.engines.ytsaurus.kinds import (
     PoolShares,
     Scaling,
     Victim,
-    charge,
     emptied_by,
 )
 from app.solver.engines.ytsaurus.operations import (
@@ -40,10 +39,12 @@ from app.solver.engines.ytsaurus.operations import (
     Floats,
     Standing,
     all_of,
+    charge,
     moved_on,
     standing,
 )
-from app.solver.engines.ytsaurus.pool_curves import Divided, Kinds, Known, by_kinds
+from app.solver.engines.ytsaurus.polyline import Lines
+from app.solver.engines.ytsaurus.pool_curves import Divided, Nearby
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,
     AGGRESSIVELY_PREEMPTIBLE,
@@ -52,8 +53,8 @@ from app.solver.engines.ytsaurus.preparation import (
     Reason,
     handed_down,
 )
-from app.solver.engines.ytsaurus.situation import carries_only, pool_limits
-from app.solver.engines.ytsaurus.state import CompiledState
+from app.solver.engines.ytsaurus.situation import carries_only
+from app.solver.engines.ytsaurus.state import CompiledState, pool_limits
 from app.solver.model.base import micros
 from app.solver.model.decision import PlannedEviction
 from app.solver.model.state import Ask, Node, Task, Workload
@@ -116,7 +117,7 @@ class Crowd(Ahead):
         granted: tuple[Specified, Fitted, Floats] | None = cluster.recent.get("promises", key)
         if granted is None:
             return None
-        crowd._floors = granted[1].strong.tolist()
+        crowd._nearby = Nearby(config.tree, granted[1].strong.tolist(), crowd._caps)
         crowd._scaling = Scaling(granted[2], config.columns.parent)
         return crowd if all(crowd.moved(workload.id, workload) for workload in cluster.state.workloads) else None
 
@@ -139,14 +140,13 @@ class Crowd(Ahead):
         self._next = 0
         self._kinds = Alikes(partial(shares_of, cluster), cluster.total)
         self._tolerance: list[float] = self._columns.tolerance.tolist()
-        self._floors: list[list[float]] = []
+        self._nearby: Nearby
         self._scaling = Scaling(np.ones(self._root + 1), self._columns.parent)
         self._normal: list[bool] = self._columns.allow_normal.tolist()
         self._any_pool = [True] * self._root
         self._caps: list[list[float]] = self._limits.tolist()
         self._cpu = [row for name, row in cluster.index.index.items() if name == "cpu"]
-        self._known: dict[int, Known] = {}
-        self._divided: tuple[dict[int, Kinds], list[float], Divided | None] = {}, [], None
+        self._divided: tuple[dict[int, list[Lines]], list[float], Divided | None] = {}, [], None
         whole = plain_scales(cluster)
         self._pool_shares = [PoolShares(limits, *whole) for limits in self._caps]
         self._rests = False
@@ -387,10 +387,9 @@ class Crowd(Ahead):
         ):
             return None
         scale, pool_scale = self._scaling.of(frozenset([part.weights for part in parts.values()]))
-        of = {pool: part.grouped(scale) for pool, part in parts.items()}
+        of = {pool: part.lines(scale) for pool, part in parts.items()}
         if self._divided[:2] != (of, pool_scale):
-            divided = by_kinds(self._config.tree, of, pool_scale, self._floors, self._caps, self._known)
-            self._divided = of, pool_scale, divided
+            self._divided = of, pool_scale, self._nearby.divided(of, pool_scale)
         if (divided := self._divided[2]) is None:
             return None
         for pool, part in parts.items():

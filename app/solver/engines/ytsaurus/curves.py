@@ -31,7 +31,7 @@ from app.solver.engines.ytsaurus.operations import (
     running_sums,
     scattered,
 )
-from app.solver.engines.ytsaurus.polyline import LEAST_RISE, Vertices
+from app.solver.engines.ytsaurus.polyline import GENTLE, LEAST_RISE, Vertices
 
 TOLERANCE = 1e-12
 """Positions that are nearer to each other are one."""
@@ -345,11 +345,9 @@ def _inverted(edge: Floats, total: Sum, floor: Floats) -> PoolCurves:
     return PoolCurves(start, where, fit[keep], value[keep], edge, leaps)
 
 
-_GENTLE = 1e3
-"""What rises faster is as good as a jump."""
-_BESIDE = 1e-10
+BESIDE = 1e-10
 """Values that are nearer to a bound may meet it at another vertex in other doubles."""
-_MUCH = 1e-3
+MUCH = 1e-3
 """The part of the steepest rise beside which a bound is met at a place that hangs on no last bits."""
 
 
@@ -371,7 +369,7 @@ class Kind:
             length = (place - before) * scale
             rises = [(h - v) * number for h, v in zip(high, low, strict=True)]
             if (steepest := max(rises)) > LEAST_RISE:
-                if length * _GENTLE * number < steepest:
+                if length * GENTLE * number < steepest:
                     self.bends = None
                     return
                 slopes = [rise / length for rise in rises]
@@ -425,7 +423,7 @@ class Together(NamedTuple):
         """The largest fit factor at which no value passes its bound, and the values there; None: the last bits may
         decide. At fit factor 0 none does."""
         fits, values = self
-        close = [b - _BESIDE for b in bound]
+        close = [b - BESIDE for b in bound]
         beside = nothing = set[int]()
         for i, value in enumerate(values):
             if all(map(lt, value, close)):
@@ -437,9 +435,9 @@ class Together(NamedTuple):
                 low = values[i - 1]
                 rises = [v - w for v, w in zip(value, low, strict=True)]
                 part, first = min((max(bound[r] - low[r], 0.0) / rises[r], r) for r in over if rises[r] > 0)
-                if rises[first] < _MUCH * max(rises):
+                if rises[first] < MUCH * max(rises):
                     return None
-                if max(value[r] - bound[r] for r in over) <= _BESIDE and not self._settled(i, near, beside):
+                if max(value[r] - bound[r] for r in over) <= BESIDE and not self._settled(i, near, beside):
                     return None
                 return fits[i - 1] + part * (fits[i] - fits[i - 1]), [
                     v + part * rise for v, rise in zip(low, rises, strict=True)
@@ -456,12 +454,12 @@ class Together(NamedTuple):
         if i:
             rises = [v - w for v, w in zip(value, self.values[i - 1], strict=True)]
             steep = max(rises)
-            if steep > _BESIDE and any(rises[r] < _MUCH * steep for r in near - before):
+            if steep > BESIDE and any(rises[r] < MUCH * steep for r in near - before):
                 return False
         if i + 1 < len(self.values):
             rises = [v - w for v, w in zip(self.values[i + 1], value, strict=True)]
             steep = max(rises)
-            return steep <= _BESIDE or any(rises[r] >= _MUCH * steep for r in near)
+            return steep <= BESIDE or any(rises[r] >= MUCH * steep for r in near)
         return True
 
     def over_suggestion(self, floor: list[float], cap: list[float]) -> Vertices | None:

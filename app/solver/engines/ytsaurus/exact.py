@@ -27,8 +27,7 @@ from app.solver.engines.ytsaurus.polyline import (
     total,
     values_at,
 )
-from app.solver.engines.ytsaurus.pool_curves import Demands
-from app.solver.engines.ytsaurus.situation import Children, Situation
+from app.solver.engines.ytsaurus.situation import Children, Demands, Situation
 from app.solver.engines.ytsaurus.state import Recent
 from app.solver.question import safe_point
 

@@ -27,20 +27,20 @@ from app.solver.engines.ytsaurus.operations import (
     Standing,
     all_of,
     any_of,
-    by_level,
     least,
     most,
+    pool_sums,
     quotients,
 )
 from app.solver.engines.ytsaurus.polyline import EPSILON, in_order
-from app.solver.engines.ytsaurus.pool_curves import Demands, LevelCurves, divided_by_kinds
+from app.solver.engines.ytsaurus.pool_curves import LevelCurves, divided_by_kinds
 from app.solver.engines.ytsaurus.situation import (
     SLACK,
     Children,
+    Demands,
     Situation,
     best_allocation,
     children_of,
-    pool_sums,
     situate,
 )
 from app.solver.engines.ytsaurus.state import CompiledState
@@ -313,18 +313,6 @@ def local_satisfaction(usage: Floats, fair: Floats, is_blocked: Flags) -> Floats
     )
     passed = any_of(usage > fair + EPSILON)
     return np.where(all_of(fair <= EPSILON), INFINITE, np.where(passed, exceeded, filled))
-
-
-def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Ints, depth: Ints) -> Floats:
-    """The lowest satisfaction of a schedulable operation below each pool; its own where there is none. Root last.
-
-    ``operations``, ``pool``: of the schedulable ones (``TPoolTreeCompositeElement::ComputeSatisfactionRatioAtUpdate``).
-    """
-    lowest = np.full(len(local), np.inf)
-    np.minimum.at(lowest, pool, operations)
-    for rows in reversed(by_level(depth)):
-        np.minimum.at(lowest, parent[rows], lowest[rows])
-    return np.where(np.isinf(lowest), local, lowest)
 
 
 class Starvation(Struct, frozen=True, eq=False):

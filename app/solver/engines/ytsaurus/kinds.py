@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints
-from app.solver.engines.ytsaurus.polyline import EPSILON, Vertices, value_at
-from app.solver.engines.ytsaurus.pool_curves import HARDLY, Kinds, curve_of, grouped
+from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints, charge
+from app.solver.engines.ytsaurus.polyline import EPSILON, Lines, Vertices, value_at
+from app.solver.engines.ytsaurus.pool_curves import HARDLY, curve_of
 from app.solver.engines.ytsaurus.situation import SLACK, in_plain_shares, scales
 from app.solver.model.state import Ask, Task, Workload
 
@@ -88,6 +88,11 @@ class Taker:
 
 _taker_of = lru_cache(maxsize=1024)(Taker)
 """There may be several that are equal: operations of these are counted apart first."""
+
+
+@lru_cache(maxsize=4096)
+def _lines_of(taker: Taker, scale: float, number: int) -> Lines:
+    return Lines(taker.curve, scale, number)
 
 
 class Alike:
@@ -204,7 +209,7 @@ class Part:
         self._moved = False
         self._takers: dict[Taker, int] = {}
         self._changed: dict[Taker, int] = {}
-        self._of: Kinds = ()
+        self._of: list[Lines] = []
         self._scale: Scales = {}
         self._fit: float | None = None
 
@@ -219,10 +224,10 @@ class Part:
             if number == 0 or (self.pool, kind.weight) not in self.weights:
                 self.weights = frozenset([(self.pool, taker.weight) for taker in self._takers])
 
-    def grouped(self, scale: Scales) -> Kinds:
-        """Those that take alike are one. ``scale``: always the same for the weights there are."""
+    def lines(self, scale: Scales) -> list[Lines]:
+        """Of those that take alike, one each. ``scale``: always the same for the weights there are."""
         if self._changed or self._scale is not scale:
-            self._of = grouped([(of.curve, scale[self.pool, of.weight], n) for of, n in self._takers.items()])
+            self._of = [_lines_of(of, scale[self.pool, of.weight], n) for of, n in self._takers.items()]
             self._changed, self._scale = {}, scale
         return self._of
 
@@ -384,13 +389,6 @@ def emptied_by(
         if not trades:
             own[op] = list(map(add, own[op], a.steps)) if op in own else [*a.steps]
     return free, own
-
-
-def charge(pools: list[list[int]], path: Iterable[int], amounts: Iterable[int], sign: int) -> None:
-    """So much more, or less, in each pool of ``path``."""
-    signed = [sign * amount for amount in amounts]
-    for pool in path:
-        pools[pool] = list(map(add, pools[pool], signed))
 
 
 class PoolShares:

@@ -4,9 +4,10 @@ Resources are the columns of a matrix, so there are between one and a dozen of t
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
+from operator import add
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
@@ -461,3 +462,30 @@ def _check(own: PoolState, read: Reader) -> None:
         below.number(resource, volume, 0.0)
         if volume == math.inf:
             below.refuse(resource, "not a finite number")
+
+
+def pool_sums(amounts: npt.NDArray[Number], pool: Ints, parent: Ints, depth: Ints) -> npt.NDArray[Number]:
+    """Amounts of operations summed up the tree, whole ones exactly: one row a pool, the root last."""
+    out = np.zeros((len(parent), amounts.shape[1]), amounts.dtype)
+    np.add.at(out, pool, amounts)
+    add_upwards(out, parent, depth)
+    return out
+
+
+def charge(pools: list[list[int]], path: Iterable[int], amounts: Iterable[int], sign: int) -> None:
+    """So much more, or less, in each pool of ``path``."""
+    signed = [sign * amount for amount in amounts]
+    for pool in path:
+        pools[pool] = list(map(add, pools[pool], signed))
+
+
+def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Ints, depth: Ints) -> Floats:
+    """The lowest satisfaction of a schedulable operation below each pool; its own where there is none. Root last.
+
+    ``operations``, ``pool``: of the schedulable ones (``TPoolTreeCompositeElement::ComputeSatisfactionRatioAtUpdate``).
+    """
+    lowest = np.full(len(local), np.inf)
+    np.minimum.at(lowest, pool, operations)
+    for rows in reversed(by_level(depth)):
+        np.minimum.at(lowest, parent[rows], lowest[rows])
+    return np.where(np.isinf(lowest), local, lowest)

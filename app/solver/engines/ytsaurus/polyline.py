@@ -6,6 +6,7 @@ superfluous: no two equal ones follow each other, and jumps and plateaus are one
 too: its rounding, its search for the largest one.
 """
 
+import math
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ _DOUBLE, _INTEGER = struct.Struct("<d"), struct.Struct("<q")
 
 EPSILON = 1e-9
 """Shares that are nearer to each other are equal, as in the origin (``resource_vector.h``)."""
+GENTLE = 1e3
+"""What rises faster is as good as a jump."""
 
 
 def rounded(values: Floats) -> Floats:
@@ -463,6 +466,27 @@ def is_straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:
     part = (middle[0] - first[0]) / (last[0] - first[0])
     values = zip(first[1], middle[1], last[1], strict=True)
     return all(abs(v + part * (w - v) - m) <= LEAST_RISE for v, m, w in values)
+
+
+class Lines:
+    """What ``number`` operations take together of a fit factor, a suggestion times ``scale``, as straight lines: where
+    each begins and ends, and by resource its value at 0, then its slope; None: it all but jumps."""
+
+    __slots__ = ("begins", "ends", "of", "rows")
+
+    def __init__(self, curve: Vertices, scale: float, number: int) -> None:
+        self.of = curve, scale, number
+        self.ends: list[float] = []
+        self.rows: list[list[float] | None] = []
+        for (place, low), (end, high) in pairwise(curve):
+            if (length := (end - place) * scale) > 0:
+                slopes = [(h - v) * number / length for h, v in zip(high, low, strict=True)]
+                values = [v * number - s * place * scale for v, s in zip(low, slopes, strict=True)]
+                self.ends.append(end * scale)
+                self.rows.append(None if max(slopes) > GENTLE * number else values + slopes)
+        self.begins = [0.0, *self.ends]
+        self.ends.append(math.inf)
+        self.rows.append([v * number for v in curve[-1][1]] + [0.0] * len(curve[-1][1]))
 
 
 def value_at(curve: Vertices, suggestion: float) -> tuple[float, ...]:

@@ -5,71 +5,38 @@ worked out at once (``curves``), exact but for rounding of doubles. Gangs whose 
 the last bits, and the improved computation divides otherwise: both take ``exact``.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from app.solver.compiled import ROOTLESS, Tree
-from app.solver.engines.ytsaurus.curves import EDGE, TOLERANCE, Curves, Kind, PoolCurves, Together, kind_of, pool_curves
+from app.solver.engines.ytsaurus.curves import (
+    BESIDE,
+    EDGE,
+    MUCH,
+    TOLERANCE,
+    Curves,
+    Kind,
+    PoolCurves,
+    Together,
+    kind_of,
+    pool_curves,
+)
 from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
-from app.solver.engines.ytsaurus.polyline import Vertex, Vertices, is_straight
-from app.solver.engines.ytsaurus.situation import Children, Situation
+from app.solver.engines.ytsaurus.polyline import Lines, Vertex, Vertices, is_straight
+from app.solver.engines.ytsaurus.situation import Children, Demands, Situation, operation_values, phases
 from app.solver.question import safe_point
-
-
-class Demands(Struct, frozen=True, eq=False):
-    """What operations use and could use; shares, one row an operation."""
-
-    usage: Floats
-    demand: Floats
-    limits: Floats
-
-    @property
-    def gap(self) -> Floats:
-        """From usage to demand."""
-        return self.demand - self.usage
-
-    def take(self, rows: Ints) -> "Demands":
-        """These rows only."""
-        return Demands(self.usage[rows], self.demand[rows], self.limits[rows])
-
-    def between(self, part: Floats) -> Floats:
-        """The point ``part`` of the way from usage to demand; both ends exactly.
-
-        The origin comes here by way of a fit factor between 1 and 2 (``InterpolateNormalized``, twice)."""
-        each = (np.where(part < 0.5, 1.0 + part, 2.0 - (1.0 - part)) - 1.0)[:, None]
-        return np.where(each < 0.5, self.usage + self.gap * each, self.demand - self.gap * (1 - each))
-
-
-def _phases(of: Demands) -> tuple[Floats, Floats, Floats]:
-    """Largest usage share, the limit that stops usage (inf: none), how far towards the demand limits let go."""
-    usage, gap, limits = of.usage, of.gap, of.limits
-    stop = least(np.where(limits < usage - TOLERANCE, limits, np.inf))
-    reach = least(quotients(limits - usage, gap, gap > 0, 1.0))
-    return most(usage), stop, np.clip(reach, 0.0, 1.0)
-
-
-def operation_values(of: Demands, suggestion: Floats) -> Floats:
-    """H of each operation at its suggestion.
-
-    First up to the usage, equally in every resource; then towards the demand, in proportion, until some
-    resource exhausts the suggestion or its limit.
-    """
-    usage, stop, reach = _phases(of)
-    ramp = quotients(suggestion[:, None] - of.usage, of.gap, of.gap > 0, np.inf)
-    part = np.minimum(least(ramp), reach)
-    second = (suggestion > usage + TOLERANCE) & np.isinf(stop)
-    within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
-    return np.where(second[:, None], of.between(part), within)
 
 
 def operation_curves(of: Demands) -> Curves:
     """H of every operation in closed form, all vertices."""
     n = len(of.usage)
-    usage, stop, reach = _phases(of)
+    usage, stop, reach = phases(of)
     positions: list[Floats] = [np.zeros(n)]
     values: list[Floats] = [np.zeros_like(of.usage)]
     for column in np.sort(of.usage, axis=1).T:
@@ -323,7 +290,7 @@ def divided_by_kinds(
     if of is None:
         return None
     pool_scale: list[float] = children.pool_scale.tolist()
-    divided = by_kinds(situation.config.tree, of, pool_scale, guarantee.tolist(), limits.tolist(), {})
+    divided = by_kinds(situation.config.tree, of, pool_scale, guarantee.tolist(), limits.tolist())
     if divided is None:
         return None
     fit, pool_fair = np.array(divided[0]), np.array(divided[1])
@@ -332,24 +299,18 @@ def divided_by_kinds(
     return None if hardly else (operation_values(demands, suggested), pool_fair)
 
 
-def by_kinds(
-    tree: Tree, of: Mapping[int, Kinds], scales: list[float], floors: Rows, caps: Rows, known: "dict[int, Known]"
-) -> "Divided | None":
-    """``of``: operations by pool; by pool, ``scales`` as
-    ``Children`` has them, guarantees and limits; ``known``: pools as they were worked out last of the same guarantees
-    and limits, followed; None: the last bits may decide."""
+def by_kinds(tree: Tree, of: Mapping[int, Kinds], scales: list[float], floors: Rows, caps: Rows) -> "Divided | None":
+    """``of``: operations by pool; by pool, ``scales`` as ``Children`` has them, guarantees and limits; None: the last
+    bits may decide."""
     root = len(tree)
     taking: dict[int, _Taking] = {}
     for pool in (*reversed(tree.top_down), root):
         inner = tree.children[pool] if pool < root else tree.roots
         own, pools = of.get(pool, ()), tuple([taking[row].child(scales[row]) for row in inner])
-        before = known.get(pool)
-        if before is None or before[0] != own or before[1] != pools:
-            taken = _taking(own, pools, (*floors[pool],), (*caps[pool],), top=pool == root)
-            if taken is None:
-                return None
-            before = known[pool] = own, pools, taken
-        taking[pool] = before[2]
+        taken = _taking(own, pools, (*floors[pool],), (*caps[pool],), top=pool == root)
+        if taken is None:
+            return None
+        taking[pool] = taken
     fit, pool_fair = [0.0] * (root + 1), [[0.0]] * (root + 1)
     for pool in (root, *tree.top_down):
         above = tree.parent[pool] if pool < root else ROOTLESS
@@ -395,23 +356,16 @@ class _Taking:
 
     def __init__(self, curve: Vertices, together: Together, floor: list[float], cap: list[float]) -> None:
         self._curve, self._together, self._floor, self._cap = curve, together, floor, cap
-        self._child: Kind | None = None
 
     def child(self, scale: float) -> Kind:
         """Of the pool above, where its scale is this."""
-        if self._child is None or self._child.scale != scale:
-            self._child = kind_of(self._curve, scale, 1)
-        return self._child
+        return kind_of(self._curve, scale, 1)
 
     @lru_cache(maxsize=256)  # noqa: B019  # there are no more of these either
     def reached(self, offered: float) -> tuple[float, list[float]] | None:
         """Fit factor and values; None: the last bits may decide."""
         bound = [min(part + offered, cap) for part, cap in zip(self._floor, self._cap, strict=True)]
         return self._together.within(bound)
-
-
-Known = tuple[Kinds, Kinds, _Taking]
-"""Operations and pools of a pool, and what it takes with these."""
 
 
 @lru_cache(maxsize=256)
@@ -426,3 +380,121 @@ def _taking(
     floors, caps = [*map(max, floor, start)], [*map(max, cap, start)]
     curve = () if top else together.over_suggestion(floors, caps)
     return None if curve is None else _Taking(curve, together, floors, caps)
+
+
+class _Piece(NamedTuple):
+    """What a pool takes of suggestions from ``low`` to ``high``, and its fit factor after that: at 0, and what more of
+    it comes to; ``first``, ``last``: fit factors between which that is so."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+    base: list[float]
+    slope: list[float]
+
+
+_APART, _ALIKE = 1e-9, 1e-12
+"""Suggestions that are so far from where anything bends hang on no last bits; slopes that differ less do not part."""
+_FIRST, _MOST_STEPS = 0.5, 64
+
+
+class Nearby:
+    """Fair shares of pools, looked for where they were last: what everybody takes never falls, so that whatever adds
+    up about some fit factors does so nowhere else, and what the pools take there alone is worked out."""
+
+    def __init__(self, tree: Tree, floors: Rows, caps: Rows) -> None:
+        """By pool, guarantees and limits, the root last."""
+        self._tree, self._root, self._given, self._caps = tree, len(tree), floors, caps
+        top = [min(floor + 1.0, cap) - 1.0 for floor, cap in zip(floors[-1], caps[-1], strict=True)]
+        self._floors, self._inner = [*floors[:-1], top], [*tree.children, tree.roots]
+        self._able = all(
+            sum([floors[row][r] for row in rows]) <= floors[pool][r] + TOLERANCE
+            for pool, rows in enumerate(self._inner) for r in range(len(top))
+        )  # fmt: skip
+        self._fits, self._scales = dict[int, float](), list[float]()
+        self._known: dict[int, tuple[list[Lines] | None, float, list[_Piece | None], _Piece | None]] = {}
+
+    def divided(self, of: Mapping[int, list[Lines]], scales: list[float]) -> Divided | None:
+        """``of``: operations by pool, those that take alike together; see ``by_kinds``."""
+        if self._able and (simply := self._simply(of, scales)) is not None:
+            return simply
+        kinds = {pool: grouped([lines.of for lines in own]) for pool, own in of.items()}
+        return by_kinds(self._tree, kinds, scales, self._given, self._caps)
+
+    def _simply(self, of: Mapping[int, list[Lines]], scales: list[float]) -> Divided | None:
+        if scales is not self._scales:
+            self._scales, self._known = scales, {}
+        fit, pool_fair = [1.0] * (self._root + 1), [[0.0]] * (self._root + 1)
+        for pool in (self._root, *self._tree.top_down):
+            offered = 1.0 if pool == self._root else fit[self._tree.parent[pool]] / scales[pool]
+            piece = self._about(pool, offered, of, scales)
+            if piece is None:
+                return None
+            *values, fit[pool] = [b + s * offered for b, s in zip(piece.base, piece.slope, strict=True)]
+            if pool != self._root and any([v >= c - BESIDE for v, c in zip(values, self._caps[pool], strict=True)]):  # noqa: C419
+                return None
+            pool_fair[pool] = values
+        return fit, pool_fair
+
+    def _about(self, pool: int, offered: float, of: Mapping[int, list[Lines]], scales: list[float]) -> _Piece | None:
+        """The piece in which that is offered."""
+        for _ in range(_MOST_STEPS):
+            piece = self._piece(pool, of, scales)
+            if piece is None:
+                break
+            if min(abs(offered - piece.low), abs(offered - piece.high)) <= _APART:
+                return None
+            if piece.low < offered < piece.high:
+                return piece
+            step = piece.first - 2 * _APART if offered < piece.low else piece.last + 2 * _APART
+            if not 0 < step <= 1:
+                break
+            self._fits[pool] = step
+        self._fits.pop(pool, None)
+        return None
+
+    def _piece(self, pool: int, of: Mapping[int, list[Lines]], scales: list[float]) -> _Piece | None:
+        """About the fit factor where it was looked for last."""
+        fit, own = self._fits.get(pool, _FIRST), of.get(pool)
+        pieces = [self._about(row, fit / scales[row], of, scales) for row in self._inner[pool]]
+        known = self._known.get(pool)
+        if known is None or known[0] is not own or known[1] != fit or known[2] != pieces:
+            first, last, rows = 0.0, inf, [[0.0] * (2 * len(self._floors[pool]))]
+            for lines in own or ():
+                i = bisect_left(lines.ends, fit)
+                first, last, row = max(first, lines.begins[i]), min(last, lines.ends[i]), lines.rows[i]
+                if row is None:
+                    return None
+                rows.append(row)
+            for row, inner in zip(self._inner[pool], pieces, strict=True):
+                if inner is None:
+                    return None
+                first, last = max(first, inner.low * scales[row]), min(last, inner.high * scales[row])
+                rows.append(inner.base[:-1] + [part / scales[row] for part in inner.slope[:-1]])
+            piece = _piece_of(fit, self._floors[pool], (first, last), list(map(sum, zip(*rows, strict=True))))
+            known = self._known[pool] = own, fit, pieces, piece
+        return known[3]
+
+
+def _piece_of(fit: float, floor: list[float], span: tuple[float, float], sums: list[float]) -> _Piece | None:
+    """Of a pool that takes ``sums``, values at 0 and slopes, where fit factors are in ``span``, about one of these: up
+    to where another resource needs most on top of ``floor``; None: the one that does hardly rises, or nothing does."""
+    base, slope, (first, last) = sums[: len(floor)], sums[len(floor) :], span
+    needs = [b + s * fit - of for b, s, of in zip(base, slope, floor, strict=True)]
+    if not any(slope):
+        return _Piece(max(0.0, *needs), inf, first, inf, [*base, 1.0], [*slope, 0.0]) if last > 1.0 else None
+    _, pace, most = max([(round(need, 11), s, r) for r, (need, s) in enumerate(zip(needs, slope, strict=True))])
+    if pace < MUCH * max(slope):
+        return None
+    for other, faster in zip(needs, slope, strict=True):
+        if faster - pace > _ALIKE:
+            last = min(last, fit + (needs[most] - other) / (faster - pace))
+        elif pace - faster > _ALIKE:
+            first = max(first, fit + (needs[most] - other) / (faster - pace))
+    at_zero = base[most] - floor[most]
+    return _Piece(
+        max(0.0, at_zero + pace * first), at_zero + pace * last, first, last,
+        [*(b - s * at_zero / pace for b, s in zip(base, slope, strict=True)), -at_zero / pace],
+        [*(s / pace for s in slope), 1 / pace],
+    )  # fmt: skip

@@ -17,7 +17,6 @@ from app.solver.engines.ytsaurus.fair_shares import (
     operation_below,
     operation_starvation,
     pool_below,
-    pool_satisfaction,
     pool_starvation,
 )
 from app.solver.engines.ytsaurus.guarantees import Update, to_shares
@@ -34,6 +33,8 @@ from app.solver.engines.ytsaurus.operations import (
     operation_threshold,
     operation_timeout,
     operation_tolerance,
+    pool_satisfaction,
+    pool_sums,
     running_sums,
 )
 from app.solver.engines.ytsaurus.polyline import sums_of
@@ -51,7 +52,7 @@ from app.solver.engines.ytsaurus.preparation import (
 )
 from app.solver.engines.ytsaurus.reading import Steps, Where
 from app.solver.engines.ytsaurus.settings import OperationSettings, operation_settings
-from app.solver.engines.ytsaurus.situation import Situation, pool_sums, situate
+from app.solver.engines.ytsaurus.situation import Situation, situate
 from app.solver.engines.ytsaurus.state import CompiledState
 from app.solver.model.base import micros, seconds, to_datetime, units
 from app.solver.model.problems import InvalidInput, Problem

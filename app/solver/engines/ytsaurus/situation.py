@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from app.solver.compiled import ResourceIndex
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, ordered
+from app.solver.engines.ytsaurus.curves import TOLERANCE
 from app.solver.engines.ytsaurus.operations import (
     UNLIMITED_STEPS,
     Flags,
     Floats,
     Ints,
-    Number,
     Operations,
-    add_upwards,
     compile_operations,
-    matrix,
+    least,
+    most,
     operation_names,
+    pool_sums,
     quotients,
     same_but_standing,
     standing,
@@ -35,10 +35,12 @@ from app.solver.engines.ytsaurus.state import (
     admitting,
     distinct,
     matching,
+    pool_limits,
     pool_tagged,
     selector_of,
     selects,
     tagged,
+    with_root,
 )
 from app.solver.model import ytsaurus as wire
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -51,12 +53,6 @@ SLACK = 1e-6
 def in_plain_shares(steps: Iterable[float], total: Iterable[float]) -> list[float]:
     """``guarantees.to_shares`` of one row."""
     return [amount / whole if whole > 0 else 0.0 for amount, whole in zip(steps, total, strict=True)]
-
-
-def carries_nothing(work: Workload | Ask) -> bool:
-    """Whether it neither starves nor is below its fair share."""
-    block = work.ytsaurus
-    return block is None or (block.starvation in (None, "non_starving") and block.below_fair_share_since is None)
 
 
 def carries_only(work: Workload | Ask) -> bool:
@@ -75,13 +71,6 @@ def carries_only(work: Workload | Ask) -> bool:
             )
         )
         and not selects(work.tasks)
-    )
-
-
-def goes_anywhere(ask: Ask) -> bool:
-    """Whether it may use every node, and is an operation of its own."""
-    return (
-        ask.feasible_nodes is None and ask.required_node is None and ask.workload is None and ask.pending_reason is None
     )
 
 
@@ -225,7 +214,7 @@ def _situated(cluster: CompiledState, asks: Sequence[Ask]) -> tuple[Situation, l
         pool_limits=limits,
         pool_limits_tolerance=tolerance,
         tagged=tagged(cluster, asks, operations.ids, wants.operation, wants.ask),
-        pool_tagged=_with_root(pool_tagged(cluster), UNLIMITED_STEPS),
+        pool_tagged=with_root(pool_tagged(cluster), UNLIMITED_STEPS),
         pending=pending,
         wanted=wanted,
         parent=parent,
@@ -233,19 +222,6 @@ def _situated(cluster: CompiledState, asks: Sequence[Ask]) -> tuple[Situation, l
         operation_parent=operations.pool,
     )
     return situation, fresh
-
-
-def pool_limits(cluster: CompiledState) -> tuple[Ints, Ints]:
-    """By pool, the root last: its limits, and by how much preemptive starts may exceed them."""
-    config, index = cluster.config, cluster.index
-    limits: tuple[Ints, Ints] | None = cluster.recent.get("limits", (config, index))
-    if limits is None:
-        limits = (
-            _with_root(matrix(index, config.limits, UNLIMITED_STEPS), UNLIMITED_STEPS),
-            _with_root(matrix(index, [p.limits_tolerance or {} for p in config.pools]), 0),
-        )
-        cluster.recent.put("limits", (config, index), limits)
-    return limits
 
 
 def best_allocation(situation: Situation) -> Floats:
@@ -271,22 +247,10 @@ def best_allocation(situation: Situation) -> Floats:
     return out
 
 
-def pool_sums(amounts: NDArray[Number], pool: Ints, parent: Ints, depth: Ints) -> NDArray[Number]:
-    """Amounts of operations summed up the tree, whole ones exactly: one row a pool, the root last."""
-    out = np.zeros((len(parent), amounts.shape[1]), amounts.dtype)
-    np.add.at(out, pool, amounts)
-    add_upwards(out, parent, depth)
-    return out
-
-
 def _sums(rows: Ints, counts: Ints, n: int) -> Ints:
     out = np.zeros(n, np.int64)
     np.add.at(out, rows, counts)
     return out
-
-
-def _with_root(rows: Ints, fill: int) -> Ints:
-    return np.concatenate((rows, np.full((1, rows.shape[1]), fill, np.int64)))
 
 
 def _operation_name(ask: Ask) -> str:
@@ -483,3 +447,49 @@ def _ranks(situation: Situation, fifo: Flags, weight: Floats) -> tuple[Ints, Int
     rank, pool_rank = np.zeros(len(own), np.int64), np.zeros(root + 1, np.int64)
     rank[operations], pool_rank[pools] = place[len(pools) :], place[: len(pools)]
     return rank, pool_rank
+
+
+class Demands(Struct, frozen=True, eq=False):
+    """What operations use and could use; shares, one row an operation."""
+
+    usage: Floats
+    demand: Floats
+    limits: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """From usage to demand."""
+        return self.demand - self.usage
+
+    def take(self, rows: Ints) -> "Demands":
+        """These rows only."""
+        return Demands(self.usage[rows], self.demand[rows], self.limits[rows])
+
+    def between(self, part: Floats) -> Floats:
+        """The point ``part`` of the way from usage to demand; both ends exactly.
+
+        The origin comes here by way of a fit factor between 1 and 2 (``InterpolateNormalized``, twice)."""
+        each = (np.where(part < 0.5, 1.0 + part, 2.0 - (1.0 - part)) - 1.0)[:, None]
+        return np.where(each < 0.5, self.usage + self.gap * each, self.demand - self.gap * (1 - each))
+
+
+def phases(of: Demands) -> tuple[Floats, Floats, Floats]:
+    """Largest usage share, the limit that stops usage (inf: none), how far towards the demand limits let go."""
+    usage, gap, limits = of.usage, of.gap, of.limits
+    stop = least(np.where(limits < usage - TOLERANCE, limits, np.inf))
+    reach = least(quotients(limits - usage, gap, gap > 0, 1.0))
+    return most(usage), stop, np.clip(reach, 0.0, 1.0)
+
+
+def operation_values(of: Demands, suggestion: Floats) -> Floats:
+    """H of each operation at its suggestion.
+
+    First up to the usage, equally in every resource; then towards the demand, in proportion, until some
+    resource exhausts the suggestion or its limit.
+    """
+    usage, stop, reach = phases(of)
+    ramp = quotients(suggestion[:, None] - of.usage, of.gap, of.gap > 0, np.inf)
+    part = np.minimum(least(ramp), reach)
+    second = (suggestion > usage + TOLERANCE) & np.isinf(stop)
+    within = np.minimum(of.usage, np.minimum(suggestion, stop)[:, None])
+    return np.where(second[:, None], of.between(part), within)

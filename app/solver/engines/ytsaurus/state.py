@@ -24,6 +24,7 @@ from app.solver.engines.ytsaurus.operations import (
     Operations,
     compile_operations,
     instants,
+    matrix,
     operation_names,
     pool_states,
 )
@@ -423,3 +424,34 @@ def matching(cluster: CompiledState, selectors: frozenset[Selector]) -> Flags:
 
 def _amounts(cluster: CompiledState, nodes: Flags) -> Ints:
     return np.maximum(cluster.node_limits[nodes], 0).sum(axis=0)
+
+
+def pool_limits(cluster: CompiledState) -> tuple[Ints, Ints]:
+    """By pool, the root last: its limits, and by how much preemptive starts may exceed them."""
+    config, index = cluster.config, cluster.index
+    limits: tuple[Ints, Ints] | None = cluster.recent.get("limits", (config, index))
+    if limits is None:
+        limits = (
+            with_root(matrix(index, config.limits, UNLIMITED_STEPS), UNLIMITED_STEPS),
+            with_root(matrix(index, [p.limits_tolerance or {} for p in config.pools]), 0),
+        )
+        cluster.recent.put("limits", (config, index), limits)
+    return limits
+
+
+def with_root(rows: Ints, fill: int) -> Ints:
+    """By pool, and the same of the root."""
+    return np.concatenate((rows, np.full((1, rows.shape[1]), fill, np.int64)))
+
+
+def carries_nothing(work: Workload | Ask) -> bool:
+    """Whether it neither starves nor is below its fair share."""
+    block = work.ytsaurus
+    return block is None or (block.starvation in (None, "non_starving") and block.below_fair_share_since is None)
+
+
+def goes_anywhere(ask: Ask) -> bool:
+    """Whether it may use every node, and is an operation of its own."""
+    return (
+        ask.feasible_nodes is None and ask.required_node is None and ask.workload is None and ask.pending_reason is None
+    )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from app.solver.engines.ytsaurus.fair_shares import fair_shares
-from app.solver.engines.ytsaurus.pool_curves import children_of
 from app.solver.engines.ytsaurus.preemptibility import estimated_guarantees
+from app.solver.engines.ytsaurus.situation import children_of
 from tests.unit.solver.engines.ytsaurus.cluster import ask, at, node, operation, pool, request, shares, situated
 
 Json = dict[str, Any]

@@ -17,7 +17,8 @@ from app.solver.engines.ytsaurus.curves import (
     with_kinks,
     within,
 )
-from app.solver.engines.ytsaurus.pool_curves import Demands, curve_of, operation_curves, operation_values
+from app.solver.engines.ytsaurus.pool_curves import curve_of, operation_curves
+from app.solver.engines.ytsaurus.situation import Demands, operation_values
 from tests.support.bounds import Bounded
 
 LITTLE = 0.5 * EDGE

@@ -8,8 +8,8 @@ import pytest
 from app.solver.engines.ytsaurus import fair_shares as fair_share
 from app.solver.engines.ytsaurus.exact import Exact
 from app.solver.engines.ytsaurus.fair_shares import FairShares, fair_shares
-from app.solver.engines.ytsaurus.pool_curves import Demands, LevelCurves, children_of
-from app.solver.engines.ytsaurus.situation import Situation
+from app.solver.engines.ytsaurus.pool_curves import LevelCurves
+from app.solver.engines.ytsaurus.situation import Demands, Situation, children_of
 from tests.support.bounds import Bounded
 from tests.support.instead import Instead
 from tests.unit.solver.engines.ytsaurus.cluster import ask, node, operation, pool, request, situated
