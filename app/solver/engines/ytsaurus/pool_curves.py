@@ -306,7 +306,7 @@ def by_kinds(tree: Tree, of: Mapping[int, Kinds], scales: list[float], floors: R
     taking: dict[int, _Taking] = {}
     for pool in (*reversed(tree.top_down), root):
         inner = tree.children[pool] if pool < root else tree.roots
-        own, pools = of.get(pool, ()), tuple([taking[row].child(scales[row]) for row in inner])
+        own, pools = of.get(pool, ()), tuple([kind_of(taking[row].curve, scales[row], 1) for row in inner])
         taken = _taking(own, pools, (*floors[pool],), (*caps[pool],), top=pool == root)
         if taken is None:
             return None
@@ -355,11 +355,7 @@ class _Taking:
     guarantee and limit, of which it has at least what it begins with."""
 
     def __init__(self, curve: Vertices, together: Together, floor: list[float], cap: list[float]) -> None:
-        self._curve, self._together, self._floor, self._cap = curve, together, floor, cap
-
-    def child(self, scale: float) -> Kind:
-        """Of the pool above, where its scale is this."""
-        return kind_of(self._curve, scale, 1)
+        self.curve, self._together, self._floor, self._cap = curve, together, floor, cap
 
     @lru_cache(maxsize=256)  # noqa: B019  # there are no more of these either
     def reached(self, offered: float) -> tuple[float, list[float]] | None:
@@ -376,8 +372,7 @@ def _taking(
     together = Together.of([*of, *pools], len(floor))
     if together is None:
         return None
-    start = together.values[0]
-    floors, caps = [*map(max, floor, start)], [*map(max, cap, start)]
+    floors, caps = [*map(max, floor, together.values[0])], [*map(max, cap, together.values[0])]
     curve = () if top else together.over_suggestion(floors, caps)
     return None if curve is None else _Taking(curve, together, floors, caps)
 
@@ -392,6 +387,11 @@ class _Piece(NamedTuple):
     last: float
     base: list[float]
     slope: list[float]
+
+    def meets(self, other: "_Piece", offered: float) -> bool:
+        """Whether both take as much of that."""
+        lines = zip(self.base[:-1], self.slope, other.base, other.slope, strict=False)  # without the fit factor
+        return all([abs(b - c + (s - t) * offered) <= BESIDE for b, s, c, t in lines])  # noqa: C419
 
 
 _APART, _ALIKE = 1e-9, 1e-12
@@ -413,7 +413,7 @@ class Nearby:
             for pool, rows in enumerate(self._inner) for r in range(len(top))
         )  # fmt: skip
         self._fits, self._scales = dict[int, float](), list[float]()
-        self._known: dict[int, tuple[list[Lines] | None, float, list[_Piece | None], _Piece | None]] = {}
+        self._known: dict[tuple[int, bool], tuple[list[Lines] | None, float, list[_Piece | None], _Piece | None]] = {}
 
     def divided(self, of: Mapping[int, list[Lines]], scales: list[float]) -> Divided | None:
         """``of``: operations by pool, those that take alike together; see ``by_kinds``."""
@@ -440,25 +440,25 @@ class Nearby:
     def _about(self, pool: int, offered: float, of: Mapping[int, list[Lines]], scales: list[float]) -> _Piece | None:
         """The piece in which that is offered."""
         for _ in range(_MOST_STEPS):
-            piece = self._piece(pool, of, scales)
+            piece = self._piece(pool, self._fits.get(pool, _FIRST), of, scales)
             if piece is None:
                 break
-            if min(abs(offered - piece.low), abs(offered - piece.high)) <= _APART:
-                return None
-            if piece.low < offered < piece.high:
-                return piece
-            step = piece.first - 2 * _APART if offered < piece.low else piece.last + 2 * _APART
-            if not 0 < step <= 1:
+            before, after = piece.first - 2 * _APART, piece.last + 2 * _APART
+            if piece.low - _ALIKE <= offered <= piece.high + _ALIKE:
+                near = [fit for fit, end in ((before, piece.low), (after, piece.high)) if abs(offered - end) <= _APART]
+                others = [self._piece(pool, fit, of, scales) if fit > 0 else None for fit in near]
+                return piece if all([other and other.meets(piece, offered) for other in others]) else None  # noqa: C419
+            self._fits[pool] = before if offered < piece.low else after
+            if not 0 < self._fits[pool] <= 1:
                 break
-            self._fits[pool] = step
         self._fits.pop(pool, None)
         return None
 
-    def _piece(self, pool: int, of: Mapping[int, list[Lines]], scales: list[float]) -> _Piece | None:
-        """About the fit factor where it was looked for last."""
-        fit, own = self._fits.get(pool, _FIRST), of.get(pool)
+    def _piece(self, pool: int, fit: float, of: Mapping[int, list[Lines]], scales: list[float]) -> _Piece | None:
+        """About a fit factor."""
+        own, key = of.get(pool), (pool, fit == self._fits.get(pool, _FIRST))
         pieces = [self._about(row, fit / scales[row], of, scales) for row in self._inner[pool]]
-        known = self._known.get(pool)
+        known = self._known.get(key)
         if known is None or known[0] is not own or known[1] != fit or known[2] != pieces:
             first, last, rows = 0.0, inf, [[0.0] * (2 * len(self._floors[pool]))]
             for lines in own or ():
@@ -473,7 +473,7 @@ class Nearby:
                 first, last = max(first, inner.low * scales[row]), min(last, inner.high * scales[row])
                 rows.append(inner.base[:-1] + [part / scales[row] for part in inner.slope[:-1]])
             piece = _piece_of(fit, self._floors[pool], (first, last), list(map(sum, zip(*rows, strict=True))))
-            known = self._known[pool] = own, fit, pieces, piece
+            known = self._known[key] = own, fit, pieces, piece
         return known[3]
 
 
