@@ -21,7 +21,7 @@ from app.solver.engines.kube_scheduler.filters import (
     fits,
     statuses_of,
 )
-from app.solver.engines.kube_scheduler.importance import Attempt, is_vain
+from app.solver.engines.kube_scheduler.importance import MOST_IN_VAIN, Attempt, is_vain, no_less_waits, wait
 from app.solver.engines.kube_scheduler.pods import Ints, Pod, Site, Unit
 from app.solver.engines.kube_scheduler.victims import (
     Candidate,
@@ -222,8 +222,6 @@ class Chance:
     offset: int | None = 0
 
 
-_MOST_IN_VAIN = 1024
-"""Of so many kinds of pods is it kept that they wait."""
 MANY = 64
 """So many nodes are looked at again all together sooner than one by one."""
 
@@ -248,7 +246,7 @@ def attempt_unseen(world: World, of: Attempt, chance: Chance) -> Outcome | None:
     if outcome.kind != "wait":
         return outcome
     if alone and not claimed and outcome.rule != "ongoing":
-        _wait(world, of)
+        wait(world, of)
     return None
 
 
@@ -258,7 +256,7 @@ def _offers(world: World, of: Attempt) -> Offers | None:
         return None
     offers = world.offers.get(of.alike)
     if not isinstance(offers, Offers):
-        if len(world.offers) >= _MOST_IN_VAIN:
+        if len(world.offers) >= MOST_IN_VAIN:
             world.offers.clear()
         offers = world.offers[of.alike] = Offers(of.pods[0], len(world.sites), _Resources(of.pods[0]))
     return offers
@@ -267,7 +265,7 @@ def _offers(world: World, of: Attempt) -> Offers | None:
 def _offered(world: World, of: Attempt, offers: Offers, chance: Chance) -> Outcome | None:
     """See ``attempt_unseen``, of one that is nominated nowhere, where all nodes are looked at."""
     pod = of.pods[0]
-    if not _no_less_waits(world, of):
+    if not no_less_waits(world, of):
         offers.follow(world, pod)
         nodes, scores = offers.fitting(world)
         if nodes:
@@ -277,7 +275,7 @@ def _offered(world: World, of: Attempt, offers: Offers, chance: Chance) -> Outco
         loss = None if of.ask.preemption_policy == "Never" else offers.least(world, pod, chance.now)
         if loss is not None:
             return Outcome("preempt", "preempt", "", placed=[(pod, loss[0])], victims=loss[1])
-    _wait(world, of)
+    wait(world, of)
     return None
 
 
@@ -286,29 +284,14 @@ def _goes_on(world: World, of: Attempt, known: Ints | None) -> bool:
     without all that is less important. That is less, and claims count for more, the lower its priority is.
     ``known``: the stamps that nodes had then, if it did."""
     pod, stamps = of.pods[0], world.stamps
-    if not _no_less_waits(world, of):
+    if not no_less_waits(world, of):
         if known is None:
             return False
         changed: list[int] = (known != stamps).nonzero()[0].tolist()
         if len(changed) > MANY or not all(in_vain(pod, world.sites[node], world) for node in changed):
             return False
-    _wait(world, of)
+    wait(world, of)
     return True
-
-
-def _no_less_waits(world: World, of: Attempt) -> bool:
-    """Whether one of its kind that matters as much or more waited in vain, and no nomination has gone since."""
-    waits = world.vain.get(of.kind)
-    return waits is not None and waits[0] == world.claims_lost and waits[1] >= of.pods[0].priority
-
-
-def _wait(world: World, of: Attempt) -> None:
-    vain = world.state.vain
-    if len(vain) >= _MOST_IN_VAIN:
-        vain.clear()
-    vain[of.alike] = world.stamps
-    if not _no_less_waits(world, of):
-        world.vain[of.kind] = world.claims_lost, of.pods[0].priority
 
 
 def attempt(world: World, ask: Ask, pods: list[Pod], chance: Chance) -> Outcome:

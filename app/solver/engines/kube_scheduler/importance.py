@@ -402,6 +402,33 @@ def is_vain(world: World, of: Attempt) -> bool:
     return world.state.vain.get(of.alike) is world.stamps and not world.anti
 
 
+MOST_IN_VAIN = 1024
+"""Of so many kinds of pods is it kept that they wait."""
+
+
+def no_less_waits(world: World, of: Attempt) -> bool:
+    """Whether one of its kind that matters as much or more waited in vain, and no nomination has gone since."""
+    waits = world.vain.get(of.kind)
+    return waits is not None and waits[0] == world.claims_lost and waits[1] >= of.pods[0].priority
+
+
+def wait(world: World, of: Attempt) -> None:
+    """It does on nodes as they are, and so does all that is like it."""
+    vain = world.state.vain
+    if len(vain) >= MOST_IN_VAIN:
+        vain.clear()
+    vain[of.alike] = world.stamps
+    if not no_less_waits(world, of):
+        world.vain[of.kind] = world.claims_lost, of.pods[0].priority
+
+
+def _waits_unseen(world: World, of: Attempt) -> bool:
+    """Whether it is nominated nowhere, and waits as one of its kind does."""
+    if of.kind is None or world.anti or of.ask.nominated_node is not None or not no_less_waits(world, of):
+        return False
+    return (of.ask.id, of.pods[0].name) not in world.claimants
+
+
 Place = tuple[tuple[int, int], str, int]
 """Of a pod in the scheduling queue: its turn, its job, and which of the job's pods that wait it is."""
 Entry = tuple[Place, Attempt]
@@ -446,6 +473,10 @@ class Queue:
         vain: list[list[Entry]] = []
         while ahead:
             (place, of), i, line = heappop(ahead)
+            if _waits_unseen(world, of):
+                wait(world, of)
+                vain.append(line)
+                continue
             lost = world.claims_lost
             yield of
             if world.claims_lost != lost:

@@ -147,8 +147,7 @@ class Pod(msgspec.Struct, eq=False):
         if self._unit is not None:
             return self._unit
         alone = 0 if self.group is not None else 1
-        start = self.start
-        priority = self.effective_priority
+        start, priority = self.start, self.effective_priority
         unit = Unit([self], priority, (-priority, alone, -1, (now, before + 1) if start is None else (start, 0)))
         if start is not None:
             self._unit = unit
@@ -236,18 +235,19 @@ class Machine(msgspec.Struct, eq=False):
         """What each of its pods requests."""
         if self._unmade is None:
             return map(_requests, self._pods or ())
-        running, places = self._unmade
-        shapes, numbers = running.shapes, running.numbers
+        shapes, numbers, places = self._unmade[0].shapes, self._unmade[0].numbers, self._unmade[1]
         return [shapes[numbers[place]] for place in places]
 
     def less_important(self, priority: int) -> list[Unit] | None:
-        """Its pods of a lower priority, the most important first; None: that hangs on the moment, on pods elsewhere, or
-        on where Go's sort leaves equal ones."""
+        """Its pods of a lower priority, the most important first; None: some are, and that hangs on the moment, on pods
+        elsewhere, or on where Go's sort leaves equal ones."""
         if self._ranked is None:
+            if all(pod.effective_priority >= priority for pod in self.pods):
+                return []
             alone = all(pod.started is not None and (pod.group is None or not pod.group.whole) for pod in self.pods)
             units = sorted([pod.unit(0, 0) for pod in self.pods], key=_importance) if alone else []
-            distinct = all(a.key != b.key for a, b in pairwise(units))
-            self._ranked = units, [-unit.priority for unit in units], alone and distinct
+            distinct = alone and all(a.key != b.key for a, b in pairwise(units))
+            self._ranked = units, [-unit.priority for unit in units], distinct
         units, ranks, distinct = self._ranked
         lower = units[bisect_right(ranks, -priority) :]
         return lower if distinct or (len(lower) <= STABLE and len(units) == len(self.pods)) else None

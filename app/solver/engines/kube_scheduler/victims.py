@@ -346,8 +346,7 @@ def _alike(units: Sequence[Unit]) -> bool:
 class Offers:
     """What nodes offer pods that are alike and that only room can keep away, in states that follow one another: whether
     they fit, or else what it would lose. What is known of a node holds until it changes. ``score``: see ``best``;
-    ``_suits``: could take one if everybody left; ``_rooms``: what would be left beside the pod; ``_unknown``: nodes
-    whose loss is not known."""
+    ``_suits``: could take one if everybody left; ``_unknown``: nodes whose loss is not known."""
 
     def __init__(self, pod: Pod, nodes: int, score: Callable[[Site], tuple[int]]) -> None:
         self._priority, self._wanted, self._score = pod.priority, _wanted(pod), score
@@ -355,7 +354,6 @@ class Offers:
         self._nodes: list[Node | None] = [None] * nodes
         self._suits, self._fits = [False] * nodes, [False] * nodes
         self._unknown: set[int] = set()
-        self._rooms: list[_Room | None] = [None] * nodes
         self._scores: list[int | None] = [None] * nodes
         self._losses: list[_Loss | None] = [None] * nodes
 
@@ -374,8 +372,13 @@ class Offers:
                 self._fits[i], self._losses[i] = False, None
                 self._unknown.discard(i)
                 continue
-            room = self._rooms[i] = _room_of(pod, site, self._wanted, world)
-            self._fits[i] = room.suffices
+            if i in world.nominated or machine.most is not None:
+                self._fits[i] = _room_of(pod, site, self._wanted, world).suffices
+            else:
+                capacity, used, fits = machine.capacity, site.used, True
+                for name, amount in wanted:
+                    fits = fits and capacity.get(name, 0) - used.get(name, 0) >= amount
+                self._fits[i] = fits
             self._scores[i] = None
             self._unknown.add(i)
         self._stamps = stamps
@@ -396,20 +399,21 @@ class Offers:
             if lower is None:  # that hangs on the moment
                 self._unknown.add(node)
             candidate: Candidate | None = None
-            if lower and not world.state.budgets and _alike(lower):
-                candidate = self._without(site, lower)
-            elif lower is None or lower:
-                safe_point()
-                candidate = victims_on(world, site, _room_of(pod, site, self._wanted, world), now)
+            if lower is None or lower:
+                room = _room_of(pod, site, self._wanted, world)
+                if lower and not world.state.budgets and _alike(lower):
+                    candidate = self._without(room, site, lower)
+                else:
+                    safe_point()
+                    candidate = victims_on(world, site, room, now)
             scores = [] if candidate is None else [*candidate.scores(0), *candidate.scores(1)]
             losses[node] = None if candidate is None else _Loss(scores, node, candidate.victims)
         least = min([loss for loss in losses if loss is not None], default=None)
         return None if least is None else (least.node, least.victims)
 
-    def _without(self, site: Site, lower: Sequence[Unit]) -> Candidate | None:
+    def _without(self, room: _Room, site: Site, lower: Sequence[Unit]) -> Candidate | None:
         """See ``victims_on``. Of pods that request the same, the more important stay, as many as have room."""
-        room, count = self._rooms[site.machine.index], len(lower)
-        assert room is not None, "it suits"
+        count = len(lower)
         stay = min(count, room.places + count)
         for beside, name in zip(room.free, self._wanted, strict=True):
             amount = lower[0].pods[0].requests.get(name, 0)
