@@ -262,12 +262,13 @@ class _Offer(NamedTuple):
 
 class Wish(NamedTuple):
     """What an ask could take, by resource group that it needs. ``frs``, ``amounts``: all of it in order;
-    ``request``: as a Preemptor's, where there is one flavor for each."""
+    ``request``: as a Preemptor's, where there is one flavor for each; ``flavors``: that one by resource."""
 
     groups: tuple[tuple[_Offer, ...], ...]
     frs: tuple[int, ...]
     amounts: tuple[int, ...]
     request: Amounts | None
+    flavors: Mapping[str, str]
 
 
 def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
@@ -297,7 +298,8 @@ def wish_of(configuration: CompiledConfiguration, ask: Ask) -> Wish | None:
     single = all(len(offers) == 1 and offers[0].place < 0 for offers in wish)
     if next(kubernetes.problems(task, ()), None):
         return None
-    return Wish(tuple(wish), frs, amounts, tuple(sorted(asked)) if single else None)
+    flavors = {r: offer.flavor for offers in wish for offer in offers for r, *_ in offer.cells}
+    return Wish(tuple(wish), frs, amounts, tuple(sorted(asked)) if single else None, flavors)
 
 
 class Verdict(NamedTuple):
@@ -319,6 +321,9 @@ class Verdict(NamedTuple):
 def verdict(ahead: Ahead, queue: int, ask: Ask, wish: Wish) -> Verdict | None:
     """``ask`` nominated on the state of now. None: which flavor it has hangs on whose going makes room."""
     configuration = ahead.configuration
+    if wish.request is not None and ahead.usage.fits(queue, wish.request):
+        level = max(borrowing_level(configuration, ahead.usage, queue, fr, n).height for fr, n in wish.request)
+        return Verdict(ask, queue, Mode.FIT, level, wish.flavors, wish.request, unfinished=False)
     rules, mode, level = configuration.policy[queue].fungibility, Mode.FIT, 0
     flavors: dict[str, str] = {}
     request: list[tuple[int, int]] = []
