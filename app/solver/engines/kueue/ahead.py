@@ -169,15 +169,14 @@ class Ahead(rounds.Ahead[CompiledState]):
         """Whether it has to wait, whatever it comes to: it may have one flavor each, and of something there is not
         enough even with all gone who could, or a search for what is not there was in vain, as ``targets`` has it."""
         request, priority = wish.request, ask.priority or 0
-        if request is None or self.usage.fits(queue, request):
+        lacking = () if request is None else self.freeable.lacking(queue, request)
+        if request is None or not lacking:
             return False
-        for fr, amount in request:
-            if amount > self.freeable.most(queue, fr, priority):
+        most = self.freeable.most
+        for fr, amount in lacking:
+            if amount > most(queue, fr, priority):
                 return True
-        if not self._searched:
-            return False
-        usage, cells = self.usage, self.usage.quotas.cells[queue]
-        contested = tuple([fr for fr, amount in request if amount > usage.available_cell(cells[fr])])
+        contested = tuple([fr for fr, _ in lacking]) if self._searched else ()
         return self._searched_in_vain(queue, request, contested, priority)
 
     def _searched_in_vain(self, queue: int, request: Amounts, contested: tuple[int, ...], priority: int) -> bool:

@@ -345,7 +345,9 @@ class Line:
 
     def put_aside(self, shape: bytes) -> None:
         """Everybody of that class, now and later."""
-        of = self._classes.setdefault(shape, _Class(shape))
+        of = self._classes.get(shape)
+        if of is None:
+            of = self._classes[shape] = _Class(shape)
         if of.aside:
             return
         of.entry, of.aside = None, True

@@ -4,6 +4,7 @@ Classical: candidates by their place in the cohort tree, up to two attempts, the
 """
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -276,6 +277,7 @@ class Freeable:
         self._use: list[dict[int, dict[int, int]]] = [{} for _ in self.lowest]
         self._sums: list[dict[int, tuple[list[int], list[int]]]] = [{} for _ in self.lowest]
         self._bounds: dict[tuple[int, int], _Bounds] = {}
+        self._there = defaultdict[int, dict[int, int]](dict)
         self._most: dict[tuple[int, int, int], int] = {}
 
     def add(self, node: int, priority: int, amounts: Amounts) -> None:
@@ -304,7 +306,20 @@ class Freeable:
     def _moved(self, node: int) -> None:
         self._most.clear()
         self._bounds.clear()
+        self._there.clear()
         self._sums[node].clear()
+
+    def lacking(self, queue: int, request: Amounts) -> list[tuple[int, int]]:
+        """Of what is asked for, that of which there is not so much as things are."""
+        there, cells = self._there[queue], self._usage.quotas.cells[queue]
+        out: list[tuple[int, int]] = []
+        for fr, amount in request:
+            known = there.get(fr)
+            if known is None:
+                known = there[fr] = self._usage.available_cell(cells[fr])
+            if amount > known:
+                out.append((fr, amount))
+        return out
 
     def most(self, queue: int, fr: int, priority: int) -> int:
         """For an ask of ``queue`` with this priority."""
