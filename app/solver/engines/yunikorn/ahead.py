@@ -190,10 +190,8 @@ class _Line:
     def wake(self, members: list[Member]) -> None:
         """These look as soon as there is no room; in the order of cycles."""
         awake, first = self.awake, bisect_left(self.awake, members[0])
-        between = first == len(awake) or members[-1] < awake[first]
-        awake[first:first] = members
-        if not between:
-            awake.sort()
+        last = bisect_left(awake, members[-1], first)
+        awake[first:last] = sorted([*awake[first:last], *members]) if first < last else members
 
     def sleep(self, turn: Turn) -> None:
         """Whose turn this is looks no longer."""
@@ -459,8 +457,9 @@ class _Looks:
                 queues.setdefault(queue, []).extend(looking)
         self._since = turn or ()
         for queue, looking in queues.items():
-            looking.sort()
-            del looking[ATTEMPTS - self._attempts[queue] :]
+            if len(lines) > len(queues):
+                looking.sort()
+                del looking[ATTEMPTS - self._attempts[queue] :]
             self._attempts[queue] += len(looking)
         if len(lines) == len(queues) and not self._holders and all(map(self._has_no_claim, lines)):
             for line, looking in zip(lines, queues.values(), strict=True):

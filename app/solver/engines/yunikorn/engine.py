@@ -130,7 +130,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             return False
         seats = self._sitting(ahead, held, now)
         if (cycle := seats.in_vain(now)) is not None:
-            self._carried_out(seats, cycle, now, [], bool)
+            self._seen_all(seats, cycle, now, acted=False)
         return cycle is not None
 
     def _sitting(self, ahead: Ahead, held: list[Reservation], now: int) -> Seats:
@@ -152,7 +152,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def _carried_out(
         self, seats: Seats, cycle: PlainCycle, now: int, evictions: list[PlannedEviction], leaving: Leaving
     ) -> Turn:
-        begun, when = self.version, to_datetime(now)
+        when = to_datetime(now)
         turn = Turn(evicted=[eviction for eviction in evictions if not leaving(eviction)])
         for waiting, node in cycle.starts:
             self._place(turn, waiting.ask.id, seats.ahead.overlay.state.node_names[node], when)
@@ -162,10 +162,14 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             block = replace(block, last_preemption_check_at=when, triggered_preemption=True)
             waiting.told(replace(waiting.ask, yunikorn=block))
             self._hold(seats.ahead.overlay.state.node_names[outcome.node], waiting)
-        self.mark_seen(acted=bool(turn.started or cycle.evicting))
-        self._plain = True
-        self._wakes, self._stale = seats.carried_out(cycle, now, begun, self.version), False
+        self._seen_all(seats, cycle, now, acted=bool(turn.started or cycle.evicting))
         return self._started(turn)
+
+    def _seen_all(self, seats: Seats, cycle: PlainCycle, now: int, *, acted: bool) -> None:
+        """The cycle has seen all that there was to see, and is over."""
+        begun, self._plain = self.version, True
+        self.mark_seen(acted=acted)
+        self._wakes, self._stale = seats.carried_out(cycle, now, begun, self.version), False
 
     def _stand_up(self) -> None:
         """What waits has no seats."""
