@@ -1,12 +1,17 @@
 """Random runs: small clusters on which jobs of two queues get into one another's way, under each engine."""
 
+import random
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
+from app.simulations.core.world import World
 from app.simulations.schemas import SimulationRequest
-from tests.unit.simulations.running import request_for
+from app.solver.rounds import Ahead, Outcome
+from tests.unit.simulations.running import Told, request_for, unseen
 
 ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
 LIMITS = {"kueue": "borrowing_limit", "yunikorn": "limit", "kai": "limit", "ytsaurus": "limit"}
@@ -291,3 +296,20 @@ def requests(draw: st.DrawFn, engines: Sequence[str] = ENGINES) -> SimulationReq
         grace=draw(st.sampled_from([0, 1, 7])), round_every=draw(st.sampled_from([1, 3])),
         requeue=draw(st.sampled_from(["created", "evicted"])), until=300,
     )  # fmt: skip
+
+
+def in_turns(request: SimulationRequest, seed: int, part: float) -> tuple[Told, int]:
+    """A run of which such a part of the rounds is asked though they may be told; how often one was told after it."""
+    foreseen, rng, told = World._foreseen, random.Random(seed), list[bool]()  # pyright: ignore[reportPrivateUsage]
+
+    def at_times(world: World, ahead: Ahead[Any] | None, now: int) -> Outcome | None:
+        outcome = None if rng.random() < part else foreseen(world, ahead, now)
+        told.append(outcome is not None)
+        return outcome
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(World, "_foreseen", at_times)
+        return unseen(request), sum(again and not before for before, again in pairwise(told))
+
+
+PARTS = st.sampled_from([0.1, 0.5, 0.9])

@@ -27,7 +27,7 @@ from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
 from app.solver.rounds import Ahead, Outcome
 from tests.properties.recount import Recount, S
-from tests.properties.runs import ENGINES, contended, crowded, flavored, requests
+from tests.properties.runs import ENGINES, PARTS, contended, crowded, flavored, in_turns, requests
 from tests.support.bounds import Bounded
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import Told, play, told_again, unheard, unseen, without_digests, without_hopeless
@@ -167,6 +167,21 @@ def test_rounds_of_yunikorn_that_time_alone_brings_about_are_counted_where_nobod
         assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)
         assert set(rounds) <= {micros(line.at) for line in told.rounds}
         met(rounds)
+
+    check()
+
+
+@pytest.mark.parametrize("engine", ["kueue", "yunikorn", "kube-scheduler"])
+def test_a_round_that_is_asked_in_between_changes_nothing(met: Met, engine: str) -> None:
+    """What is kept from round to round is right after either."""
+
+    @given(crowded() if engine == "kueue" else contended(engine), st.integers(0, 2**32), PARTS)
+    @examples(60)
+    def check(request: SimulationRequest, seed: int, part: float) -> None:
+        possible = without_hopeless(request)
+        told, often = in_turns(possible, seed, part)
+        assert told.bytes() == without_digests(play(possible))
+        met(range(often))
 
     check()
 

@@ -232,10 +232,7 @@ class SimulatedCluster:
         """It runs no longer."""
         if self._ahead is not None:
             self._moves(name, None)
-            if name not in self._loaded.index.workloads:
-                self._pending.pop(name, None)
-                return
-        self._pending[name] = None
+        self._pending[name] = None  # its place is its own until the round is over: it may come again
 
     def _moves(self, name: str, after: Workload | None) -> None:
         self._touched.add(name)
@@ -303,6 +300,9 @@ class SimulatedCluster:
 
     def ahead(self) -> Ahead[Any] | None:
         """Who goes ahead of the state, as of a round; None: nobody does."""
+        for name in self._touched:
+            if self._pending.get(name, name) is None and name not in self._loaded.index.workloads:
+                del self._pending[name]  # it came and went, and nobody has to hear of it
         self._touched.clear()
         return self._ahead
 

@@ -320,7 +320,7 @@ class Seats:
         return self._cycle(now) if ready is None or ready[0] != now else ready[1]
 
     def _cycle(self, now: int) -> PlainCycle | None:
-        self._pass(now)
+        self.pass_time(now)
         if self._odd or any(_inherits(waiting, self.ahead.running) for waiting in self._unsure.values()):
             return None
         overlay, grown = self.ahead.overlay, self.ahead.grown
@@ -398,7 +398,7 @@ class Seats:
             return None
         return waiting.last + CHECK_EVERY
 
-    def _pass(self, now: int) -> None:
+    def pass_time(self, now: int) -> None:
         """Those whose time has come look for victims where there is no room."""
         young, resting = self._young, self._resting
         while young and young[0][0] <= now:

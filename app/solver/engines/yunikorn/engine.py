@@ -224,6 +224,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             if decision is not None and decision.node is not None:
                 self._hold(decision.node, of)
         self.mark_seen(acted=bool(turn.started or turn.evicted) or self._held != held)
+        if seats is not None:
+            seats.pass_time(question.now)
         for of, last in left:
             of.wait(question.now, last, begun, self.version)
             if seats is not None and of.last != last:
