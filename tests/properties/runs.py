@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.simulations.core.world import World
 from app.simulations.schemas import SimulationRequest
 from app.solver.rounds import Ahead, Outcome
-from tests.unit.simulations.running import Told, request_for, unseen
+from tests.unit.simulations.running import play, request_for, unseen, without_digests, without_hopeless
 
 ENGINES = ("kueue", "yunikorn", "kai", "ytsaurus", "kube-scheduler")
 LIMITS = {"kueue": "borrowing_limit", "yunikorn": "limit", "kai": "limit", "ytsaurus": "limit"}
@@ -298,8 +298,13 @@ def requests(draw: st.DrawFn, engines: Sequence[str] = ENGINES) -> SimulationReq
     )  # fmt: skip
 
 
-def in_turns(request: SimulationRequest, seed: int, part: float) -> tuple[Told, int]:
-    """A run of which such a part of the rounds is asked though they may be told; how often one was told after it."""
+ASKED = st.sampled_from([0.1, 0.5, 0.9])
+"""The part of the rounds."""
+
+
+def told_after_asked(request: SimulationRequest, seed: int, part: float) -> range:
+    """A run of which such a part of the rounds is asked though they may be told comes to what it does where each is:
+    what is kept from round to round is right after either. As long as rounds were told after one that was asked."""
     foreseen, rng, told = World._foreseen, random.Random(seed), list[bool]()  # pyright: ignore[reportPrivateUsage]
 
     def at_times(world: World, ahead: Ahead[Any] | None, now: int) -> Outcome | None:
@@ -307,9 +312,8 @@ def in_turns(request: SimulationRequest, seed: int, part: float) -> tuple[Told, 
         told.append(outcome is not None)
         return outcome
 
+    possible = without_hopeless(request)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(World, "_foreseen", at_times)
-        return unseen(request), sum(again and not before for before, again in pairwise(told))
-
-
-PARTS = st.sampled_from([0.1, 0.5, 0.9])
+        assert unseen(possible).bytes() == without_digests(play(possible))
+    return range(sum(again and not before for before, again in pairwise(told)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.simulations.schemas import SimulationRequest
 from app.solver.engines.kai import ahead, rounds
 from app.solver.model.state import Ask, Task
-from tests.properties.runs import PARTS, in_turns
+from tests.properties.runs import ASKED, told_after_asked
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import (
     Told,
@@ -250,13 +250,9 @@ def _told(told: Told) -> bytes:
     return msgspec.json.encode([told.events, told.jobs, told.summary])
 
 
-@given(st.integers(0, 2**32).map(_crowded), st.integers(0, 2**32), PARTS)
+@given(st.integers(0, 2**32).map(_crowded), st.integers(0, 2**32), ASKED)
 @examples(60)
 def test_a_round_that_is_asked_in_between_changes_nothing(
     met: Met, request: SimulationRequest, seed: int, part: float
 ) -> None:
-    """What is kept from round to round is right after either."""
-    possible = without_hopeless(request)
-    told, often = in_turns(possible, seed, part)
-    assert told.bytes() == without_digests(play(possible))
-    met(range(often))
+    met(told_after_asked(request, seed, part))

@@ -27,7 +27,7 @@ from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
 from app.solver.rounds import Ahead, Outcome
 from tests.properties.recount import Recount, S
-from tests.properties.runs import ENGINES, PARTS, contended, crowded, flavored, in_turns, requests
+from tests.properties.runs import ASKED, ENGINES, contended, crowded, flavored, requests, told_after_asked
 from tests.support.bounds import Bounded
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import Told, play, told_again, unheard, unseen, without_digests, without_hopeless
@@ -117,9 +117,7 @@ def test_cycles_of_kueue_that_lead_to_nothing_but_another_are_counted_where_nobo
         possible = without_hopeless(request)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(KueueRounds, "idle", counted)
-            unheard_of = unheard(possible)
-        told = play(possible)
-        assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)
+            _as_unheard(possible)
         met(cycles)
 
     check()
@@ -162,9 +160,7 @@ def test_rounds_of_yunikorn_that_time_alone_brings_about_are_counted_where_nobod
         possible = without_hopeless(request)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(YuniKornRounds, "in_vain", counted)
-            unheard_of = unheard(possible)
-        told = play(possible)
-        assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)
+            told = _as_unheard(possible)
         assert set(rounds) <= {micros(line.at) for line in told.rounds}
         met(rounds)
 
@@ -173,17 +169,19 @@ def test_rounds_of_yunikorn_that_time_alone_brings_about_are_counted_where_nobod
 
 @pytest.mark.parametrize("engine", ["kueue", "yunikorn", "kube-scheduler"])
 def test_a_round_that_is_asked_in_between_changes_nothing(met: Met, engine: str) -> None:
-    """What is kept from round to round is right after either."""
-
-    @given(crowded() if engine == "kueue" else contended(engine), st.integers(0, 2**32), PARTS)
+    @given(crowded() if engine == "kueue" else contended(engine), st.integers(0, 2**32), ASKED)
     @examples(60)
     def check(request: SimulationRequest, seed: int, part: float) -> None:
-        possible = without_hopeless(request)
-        told, often = in_turns(possible, seed, part)
-        assert told.bytes() == without_digests(play(possible))
-        met(range(often))
+        met(told_after_asked(request, seed, part))
 
     check()
+
+
+def _as_unheard(request: SimulationRequest) -> Told:
+    """The run, which comes to the same where nobody hears of its rounds."""
+    unheard_of, told = unheard(request), play(request)
+    assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)
+    return told
 
 
 def _carried(block: KueueAsk | None) -> tuple[bool, Any]:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from app.simulations.schemas import SimulationRequest
 from app.solver.engines.ytsaurus import ahead, crowd, fair_shares, heartbeat, kinds
 from app.solver.model.state import Task, Workload
-from tests.properties.runs import PARTS as ASKED
-from tests.properties.runs import in_turns
+from tests.properties.runs import ASKED, told_after_asked
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import play, request_for, unseen, without_digests, without_hopeless
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, node, operation, pool, request, situated
@@ -352,8 +351,4 @@ def test_a_backlog_comes_to_the_same_whether_somebody_looks_or_not(
 def test_a_round_that_is_asked_in_between_changes_nothing(
     met: Met, request_: SimulationRequest, seed: int, part: float
 ) -> None:
-    """What is kept from round to round is right after either."""
-    possible = without_hopeless(request_)
-    told, often = in_turns(possible, seed, part)
-    assert told.bytes() == without_digests(play(possible))
-    met(range(often))
+    met(told_after_asked(request_, seed, part))

@@ -311,15 +311,18 @@ class Freeable:
 
     def lacking(self, queue: int, request: Amounts) -> list[tuple[int, int]]:
         """Of what is asked for, that of which there is not so much as things are."""
-        there, cells = self._there[queue], self._usage.quotas.cells[queue]
-        out: list[tuple[int, int]] = []
-        for fr, amount in request:
-            known = there.get(fr)
-            if known is None:
-                known = there[fr] = self._usage.available_cell(cells[fr])
-            if amount > known:
-                out.append((fr, amount))
-        return out
+        there = self._there[queue]
+        return [
+            (fr, amount) for fr, amount in request
+            if amount > (there[fr] if fr in there else self._available(queue, fr))
+        ]  # fmt: skip
+
+    def _available(self, queue: int, fr: int) -> int:
+        """What there is as things are."""
+        there = self._there[queue]
+        if fr not in there:
+            there[fr] = self._usage.available_cell(self._usage.quotas.cells[queue][fr])
+        return there[fr]
 
     def most(self, queue: int, fr: int, priority: int) -> int:
         """For an ask of ``queue`` with this priority."""
@@ -343,7 +346,7 @@ class Freeable:
     def _bounds_of(self, queue: int, fr: int) -> _Bounds:
         configuration, quotas, used = self._configuration, self._usage.quotas, self._usage.used
         policy, cell = configuration.policy[queue], quotas.cells[queue][fr]
-        there = self._usage.available_cell(cell)
+        there = self._available(queue, fr)
         if policy.reclaim_within_cohort == "Never" or configuration.tree.parent[queue] == ROOTLESS:
             return _Bounds(policy, there, 0, (), None, 0)
         others, anybody = [other for other in configuration.queues_of(queue) if other != queue], 0
