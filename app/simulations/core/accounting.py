@@ -57,95 +57,23 @@ Level = Callable[[str, int, Amounts, Amounts, Amounts], None]
 go on changing: whoever wants to keep them copies them."""
 
 
-class QueueStatistics:
-    """What one queue with all that is below it has come to: exact areas under its usage, and the times of its jobs.
-    ``now`` never goes back; ``level`` is told once an instant at which something changed, when the instant is over.
+class JobStatistics:
+    """What has become of jobs: how many, and their times.
 
     Memory grows by 24 bytes for each job that finishes: percentiles are exact.
     """
 
     __slots__ = (
-        "_changed", "_completions", "_counted_until", "_demand", "_entitled_at", "_guarantee", "_guaranteed",
-        "_level", "_missing",
-        "_moments", "_name", "_slowdowns", "_usage",
-        "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions", "work_done", "work_lost",
-        "work_overhead",
+        "_completions", "_slowdowns", "_waits", "cancelled", "evictions", "finished", "jobs", "most_evictions",
     )  # fmt: skip
 
-    def __init__(self, now: int, guarantee: Amounts, name: str = "", level: Level | None = None) -> None:
-        self._counted_until = self._entitled_at = now
-        self._name = name
-        self._level = level
-        self._changed = True
-        self._guarantee = guarantee
-        self._usage: Amounts = {}
-        self._demand: Amounts = {}
-        self._moments: Areas = {}
-        """Amounts that came, times when, less those that went: what the usage of now would have come to since 0, less
-        this, is the area under usage."""
-        self._guaranteed: Areas = {}
-        self._missing: Areas = {}
+    def __init__(self) -> None:
         self._waits, self._completions, self._slowdowns = array("q"), array("q"), array("d")
         self.jobs = self.finished = self.cancelled = self.evictions = self.most_evictions = 0
-        self.work_done: Areas = {}
-        self.work_lost: Areas = {}
-        self.work_overhead: Areas = {}
-
-    def hold(self, now: int, amounts: Amounts, sign: int) -> None:
-        """``amounts`` are held from now on, or (``sign`` -1) no longer."""
-        self.advance(now)
-        self._changed = True
-        usage, moments = self._usage, self._moments
-        for resource, amount in amounts.items():
-            more = amount * sign
-            usage[resource] = usage.get(resource, 0) + more
-            moments[resource] = moments.get(resource, 0) + more * now
-
-    def want(self, now: int, amounts: Amounts, sign: int) -> None:
-        """``amounts`` are waited for from now on, or no longer."""
-        self.advance(now)
-        self._changed = True
-        _add(self._demand, amounts, sign)
-
-    def entitle(self, now: int, guarantee: Amounts) -> None:
-        """The guarantee is another from now on."""
-        self.advance(now)
-        self._settle()
-        self._changed = True
-        self._guarantee = guarantee
-
-    def advance(self, now: int) -> None:
-        """Add what has passed to the areas."""
-        passed = now - self._counted_until
-        if not passed:
-            return
-        usage, demand, guarantee = self._usage, self._demand, self._guarantee
-        if self._changed and self._level is not None:
-            self._changed = False
-            self._level(self._name, self._counted_until, usage, demand, guarantee)
-        self._counted_until = now
-        for resource, wanted in demand.items():
-            if not wanted:
-                continue
-            held = usage.get(resource, 0)
-            short = min(guarantee.get(resource, 0), held + wanted) - held
-            if short > 0:
-                self._missing[resource] = self._missing.get(resource, 0) + short * passed
-
-    def _settle(self) -> None:
-        """Add the guarantee's area since it is what it is, which is no sooner than it is asked for or changes."""
-        _add(self._guaranteed, self._guarantee, self._counted_until - self._entitled_at)
-        self._entitled_at = self._counted_until
 
     def started(self, wait: int) -> None:
         """A job started for the first time, after so long."""
         self._waits.append(wait)
-
-    def spent(self, done: Areas, lost: Areas, overhead: Areas) -> None:
-        """Runs are over: what they made and kept, what was thrown away, what checkpoints took."""
-        for sums, areas in ((self.work_done, done), (self.work_lost, lost), (self.work_overhead, overhead)):
-            if areas:
-                _add(sums, areas, 1)
 
     def evicted(self, life: LiveJob) -> None:
         """A job was evicted."""
@@ -161,19 +89,131 @@ class QueueStatistics:
         self._completions.append(completion)
         self._slowdowns.append(completion / max(clock.duration for clock in life.clocks.values()))
 
-    def totals(self) -> Totals:
-        """Everything, as the wire has it."""
+    def add(self, others: "JobStatistics") -> None:
+        """These jobs as well."""
+        self.jobs += others.jobs
+        self.finished += others.finished
+        self.cancelled += others.cancelled
+        self.evictions += others.evictions
+        self.most_evictions = max(self.most_evictions, others.most_evictions)
+        self._waits += others._waits
+        self._completions += others._completions
+        self._slowdowns += others._slowdowns
+
+    def spreads(self) -> tuple[Spread | None, Spread | None, Spread | None]:
+        """Of waits, completions and slowdowns."""
+        return _spread(self._waits), _spread(self._completions), _ratios(self._slowdowns)
+
+
+class _Alike:
+    """What holds, waited for and did the same ``amounts`` in one queue: ``accounts`` that follow it. ``held``: how many
+    hold them, as of the last instant that is over; ``moments``: when they came, less when those that went did, added
+    up; ``more``, ``wanted``: how many more hold them and wait for them from this instant on, if ``changed``; ``done``,
+    ``lost``, ``overhead``: how long they did what they kept, what was thrown away, and checkpoints, in runs that are
+    over."""
+
+    __slots__ = ("accounts", "amounts", "changed", "done", "held", "lost", "moments", "more", "overhead", "wanted")
+
+    def __init__(self, amounts: Amounts, accounts: "list[QueueStatistics]") -> None:
+        self.amounts = amounts
+        self.accounts = accounts
+        self.changed = False
+        self.held = self.moments = self.more = self.wanted = self.done = self.lost = self.overhead = 0
+
+
+class QueueStatistics:
+    """What one queue with all that is below it has come to: its ``jobs``, and exact areas. ``now`` never goes back;
+    ``level`` is told once an instant at which something changed, when the instant is over."""
+
+    __slots__ = (
+        "_changed", "_demand", "_done", "_entitled_at", "_guarantee", "_guaranteed", "_held", "_level", "_lost",
+        "_missed", "_moments", "_name", "_overhead", "_short", "_since", "_usage", "jobs",
+    )  # fmt: skip
+
+    def __init__(self, now: int, guarantee: Amounts, name: str = "", level: Level | None = None) -> None:
+        self.jobs = JobStatistics()
+        self._since = self._entitled_at = now
+        self._name = name
+        self._level = level
+        self._changed = True
+        self._guarantee = guarantee
+        self._usage: Amounts = {}
+        self._demand: Amounts = {}
+        self._guaranteed: Areas = {}
+        self._short: Amounts = {}  # what is waited for, and guaranteed, and not held
+        self._missed: Areas = {}
+        """Changes of that, times when: what it would have come to since 0, less this, is the area under it."""
+        self._held: Amounts = {}
+        self._moments: Areas = {}  # the same of what is held
+        self._done, self._lost, self._overhead = Areas(), Areas(), Areas()
+
+    @property
+    def follows(self) -> bool:
+        """Whether anything hangs on what is held and waited for when."""
+        return self._level is not None or bool(self._guarantee)
+
+    def change(self, now: int, amounts: Amounts, held: int, wanted: int) -> None:
+        """So many more hold, and wait for, ``amounts`` from now on."""
+        if self._level is not None:
+            self.advance(now)
+            self._changed = True
+        usage, demand, guarantee, short = self._usage, self._demand, self._guarantee, self._short
+        for resource, amount in amounts.items():
+            used, waiting = usage.get(resource, 0), demand.get(resource, 0)
+            if held:
+                used = usage[resource] = used + amount * held
+            if wanted:
+                waiting = demand[resource] = waiting + amount * wanted
+            left = guarantee.get(resource, 0) - used
+            lacks = min(left, waiting) if left > 0 else 0
+            before = short.get(resource, 0)
+            if lacks != before:
+                short[resource] = lacks
+                self._missed[resource] = self._missed.get(resource, 0) + (lacks - before) * now
+
+    def entitle(self, now: int, guarantee: Amounts) -> None:
+        """The guarantee is another from now on. Nothing may be held or waited for."""
+        self.advance(now)
         self._settle()
-        used = {
-            resource: held * self._counted_until - self._moments[resource] for resource, held in self._usage.items()
-        }
+        self._changed = True
+        self._guarantee = guarantee
+
+    def advance(self, now: int) -> None:
+        """It is ``now``: what there was up to now is over."""
+        if now == self._since:
+            return
+        if self._changed and self._level is not None:
+            self._changed = False
+            self._level(self._name, self._since, self._usage, self._demand, self._guarantee)
+        self._since = now
+
+    def _settle(self) -> None:
+        """Add the guarantee's area since it is what it is, which is no sooner than it is asked for or changes."""
+        _add(self._guaranteed, self._guarantee, self._since - self._entitled_at)
+        self._entitled_at = self._since
+
+    def add(self, of: _Alike) -> None:
+        """What held the same, and the runs of it that are over."""
+        _add(self._held, of.amounts, of.held)
+        _add(self._moments, of.amounts, of.moments)
+        _add(self._done, of.amounts, of.done)
+        _add(self._lost, of.amounts, of.lost)
+        _add(self._overhead, of.amounts, of.overhead)
+
+    def totals(self) -> Totals:
+        """Everything up to where it last advanced, as the wire has it."""
+        self._settle()
+        jobs, now = self.jobs, self._since
+        wait, completion, slowdown = jobs.spreads()
+        used = {resource: self._held.get(resource, 0) * now - moment for resource, moment in self._moments.items()}
+        missing = {resource: self._short[resource] * now - missed for resource, missed in self._missed.items()}
         return Totals(
-            jobs=self.jobs, finished=self.finished, cancelled=self.cancelled, wait=_spread(self._waits),
-            completion=_spread(self._completions), slowdown=_ratios(self._slowdowns),
-            evictions=self.evictions, most_evictions=self.most_evictions, work_done=_works(self.work_done),
-            work_lost=_works(self.work_lost), work_overhead=_works(self.work_overhead), used=_works(used),
+            jobs=jobs.jobs, finished=jobs.finished, cancelled=jobs.cancelled, wait=wait, completion=completion,
+            slowdown=slowdown, evictions=jobs.evictions, most_evictions=jobs.most_evictions,
+            work_done=_works(self._done), work_lost=_works(self._lost), work_overhead=_works(self._overhead),
+            used=_works(used),
             utilisation={r: used.get(r, 0) / area for r, area in sorted(self._guaranteed.items()) if area},
-            shortfall=_works(self._missing),
+            shortfall=_works(missing),
         )  # fmt: skip
 
 
@@ -211,22 +251,17 @@ def rank(count: int, percent: int) -> int:
     return max(0, -(-count * percent // 100) - 1)
 
 
-class _Change:
-    """Of a queue at one instant: how often ``amounts`` are held and waited for from now on, less how often they no
-    longer are; how long they did what they kept, what is thrown away, and checkpoints, in runs that are over."""
-
-    __slots__ = ("amounts", "done", "held", "lost", "overhead", "wanted")
-
-    def __init__(self, amounts: Amounts) -> None:
-        self.amounts = amounts
-        self.held = self.wanted = self.done = self.lost = self.overhead = 0
+_MOST_ALIKE = 4096
 
 
 class AllQueueStatistics:
     """The accounts of all queues, and of all of them together. ``parents``: the queue above each queue; ``guarantees``
     by queue, with all below it; ``capacity``: of all; ``level``: told what each queue holds, and all of them as the
-    queue ``""``. ``_changes``: by queue, what its account and those above it are still to be told of ``_now``, amounts
-    by identity, for those of tasks that are alike are the same."""
+    queue ``""``.
+
+    What a queue has come to by itself (``_jobs``, ``_alike``: amounts by identity, for those of tasks that are alike
+    are the same) is added to its account and those above it when the run ends, or other queues are above it. What is
+    held and waited for, they are told once an instant, where anything hangs on it."""
 
     def __init__(
         self,
@@ -239,10 +274,12 @@ class AllQueueStatistics:
         self.total = QueueStatistics(now, capacity, "", level)
         self._level = level
         self._queues: dict[str, QueueStatistics] = {}
-        self._chains: dict[str, list[QueueStatistics]] = {}
         self._parents: Mapping[str, str | None] = {}
         self._now = now
-        self._changes: dict[str, dict[int, _Change]] = {}
+        self._jobs: dict[str, JobStatistics] = {}
+        self._alike: dict[str, dict[int, _Alike]] = {}
+        self._changed: list[_Alike] = []
+        self._count = 0
         self.entitle(now, parents, guarantees, capacity)
 
     def entitle(
@@ -250,7 +287,7 @@ class AllQueueStatistics:
     ) -> None:
         """Another configuration is in force from now on. Nothing may be held or waited for
         meanwhile: whoever calls takes all off before and puts it on again after, for queues may have moved."""
-        self._hand_on()
+        self._settle()
         self.total.entitle(now, capacity)
         for name in {**self._queues, **parents}:
             guarantee = guarantees.get(name, {})
@@ -258,19 +295,13 @@ class AllQueueStatistics:
                 self._queues[name] = QueueStatistics(now, guarantee, name, self._level)
             else:
                 self._queues[name].entitle(now, guarantee)
-        self._parents, self._chains = parents, {}
+        self._parents = parents
 
-    def chain(self, queue: str) -> list[QueueStatistics]:
-        """The account of a queue, those above it, and that of all."""
-        chain = self._chains.get(queue)
-        if chain is None:
-            chain = [self.total]
-            above: str | None = queue
-            while above is not None and above in self._queues:
-                chain.append(self._queues[above])
-                above = self._parents.get(above)
-            self._chains[queue] = chain
-        return chain
+    def jobs(self, queue: str) -> JobStatistics:
+        """What has become of the jobs of a queue itself since it is where it is."""
+        if (jobs := self._jobs.get(queue)) is None:
+            jobs = self._jobs[queue] = JobStatistics()
+        return jobs
 
     def count(
         self, now: int, queue: str, amounts: Amounts, *, held: int = 0, wanted: int = 0,
@@ -282,40 +313,69 @@ class AllQueueStatistics:
         if now != self._now:
             self._hand_on()
             self._now = now
-        changes = self._changes.get(queue)
-        if changes is None:
-            changes = self._changes[queue] = {}
-        change = changes.get(id(amounts))
-        if change is None:
-            change = changes[id(amounts)] = _Change(amounts)
-        change.held += held
-        change.wanted += wanted
+        of = self._alike.get(queue)
+        if of is None:
+            of = self._alike[queue] = {}
+        alike = of.get(id(amounts))
+        if alike is None:
+            accounts = [account for account in self._chain(queue) if account.follows]
+            alike = of[id(amounts)] = _Alike(amounts, accounts)
+            self._count += 1
+        if held or wanted:
+            alike.more += held
+            alike.wanted += wanted
+            if not alike.changed:
+                alike.changed = True
+                self._changed.append(alike)
         if spent is not None:
-            change.done += spent[0]
-            change.lost += spent[1]
-            change.overhead += spent[2]
+            alike.done += spent[0]
+            alike.lost += spent[1]
+            alike.overhead += spent[2]
+
+    def _chain(self, queue: str) -> list[QueueStatistics]:
+        """The account of a queue, those above it, and that of all."""
+        chain = [self.total]
+        above: str | None = queue
+        while above is not None and above in self._queues:
+            chain.append(self._queues[above])
+            above = self._parents.get(above)
+        return chain
 
     def _hand_on(self) -> None:
         """An instant is over: much of what changed in it may have gone back and forth."""
-        for queue, changes in self._changes.items():
-            held, wanted = Amounts(), Amounts()
-            done, lost, overhead = Areas(), Areas(), Areas()
-            for change in changes.values():
-                _add(held, change.amounts, change.held)
-                _add(wanted, change.amounts, change.wanted)
-                _add(done, change.amounts, change.done)
-                _add(lost, change.amounts, change.lost)
-                _add(overhead, change.amounts, change.overhead)
-            for account in self.chain(queue):
-                account.hold(self._now, held, 1)
-                if wanted:
-                    account.want(self._now, wanted, 1)
-                account.spent(done, lost, overhead)
-        self._changes = {}
+        now = self._now
+        for alike in self._changed:
+            held, wanted = alike.more, alike.wanted
+            if held or wanted:
+                alike.held += held
+                alike.moments += held * now
+                for account in alike.accounts:
+                    account.change(now, alike.amounts, held, wanted)
+                alike.more = alike.wanted = 0
+            alike.changed = False
+        self._changed.clear()
+        if self._count > _MOST_ALIKE:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        for queue, of in self._alike.items():
+            chain = self._chain(queue)
+            for alike in of.values():
+                for account in chain:
+                    account.add(alike)
+        self._alike, self._count = {}, 0
+
+    def _settle(self) -> None:
+        self._hand_on()
+        self._add_up()
+        for queue, jobs in self._jobs.items():
+            for account in self._chain(queue):
+                account.jobs.add(jobs)
+        self._jobs = {}
 
     def close(self, now: int) -> None:
         """The run ends: bring every account to this instant."""
-        self._hand_on()
+        self._settle()
         self.total.advance(now)
         for account in self._queues.values():
             account.advance(now)
@@ -325,7 +385,7 @@ class AllQueueStatistics:
         totals: dict[str, Totals] = {}
         for name, account in sorted(self._queues.items()):
             safe_point()
-            if account.jobs:
+            if account.jobs.jobs:
                 totals[name] = account.totals()
         return totals
 
@@ -348,8 +408,7 @@ class Accounting:
         """A job is asked for."""
         if self.first is None:
             self.first = now
-        for account in self.ledger.chain(life.ask.queue):
-            account.jobs += 1
+        self.ledger.jobs(life.ask.queue).jobs += 1
         self.ledger.count(now, life.ask.queue, amounts_of(life.waiting.values()), wanted=1)
         self.event(now, "submitted", life)
         self.remark(life)
@@ -357,27 +416,33 @@ class Accounting:
     def started(self, life: LiveJob, tasks: list[Task], wanted: Amounts, now: int) -> None:
         """Tasks run that waited for ``wanted``."""
         queue = life.ask.queue
-        self.ledger.count(now, queue, amounts_of(tasks), held=1)
-        self.ledger.count(now, queue, wanted, wanted=-1)
+        held = amounts_of(tasks)
+        if held is wanted:
+            self.ledger.count(now, queue, held, held=1, wanted=-1)
+        else:
+            self.ledger.count(now, queue, held, held=1)
+            self.ledger.count(now, queue, wanted, wanted=-1)
         if life.first_started is None:
             life.first_started = now
             if not life.initial:
-                for account in self.ledger.chain(queue):
-                    account.started(now - life.submitted)
+                self.ledger.jobs(queue).started(now - life.submitted)
         self.remark(life)
 
-    def began(self, life: LiveJob, tasks: Iterable[tuple[str | None, str | None]], now: int, n: int | None) -> None:
-        """The events of starts, by task (None: the job) and node."""
-        for task, node in tasks:
-            life.starts += 1
-            self.event(now, "started", life, task=task, round=n, node=node)
+    def began(self, life: LiveJob, tasks: Sequence[Task] | None, now: int, n: int | None) -> None:
+        """The events of starts: of these tasks, or (None) of the job as a whole."""
+        life.starts += 1 if tasks is None else len(tasks)
+        if self._hears_events:
+            several = len(life.tasks) > 1
+            places = [(None, None)] if tasks is None else [(t.name if several else None, t.node) for t in tasks]
+            for task, node in places:
+                self.event(now, "started", life, task=task, round=n, node=node)
 
     def evicted(self, life: LiveJob, now: int, lost: int, **more: Any) -> None:
         """A job, or a task, was evicted."""
         life.evictions += 1
-        for account in self.ledger.chain(life.ask.queue):
-            account.evicted(life)
-        self.event(now, "evicted", life, lost=seconds(lost), **more)
+        self.ledger.jobs(life.ask.queue).evicted(life)
+        if self._hears_events:
+            self.event(now, "evicted", life, lost=seconds(lost), **more)
         self.remark(life)
 
     def released(
@@ -385,20 +450,25 @@ class Accounting:
     ) -> None:
         """What was evicted holds nothing any more, and waits for ``wanted``. ``names``: of whom events tell; None: of
         the job."""
-        self.ledger.count(now, life.ask.queue, amounts_of(tasks), held=-1)
-        self.ledger.count(now, life.ask.queue, wanted, wanted=1)
-        for name in names:
-            self.event(now, "released", life, task=name)
+        queue, released = life.ask.queue, amounts_of(tasks)
+        if released is wanted:
+            self.ledger.count(now, queue, released, held=-1, wanted=1)
+        else:
+            self.ledger.count(now, queue, released, held=-1)
+            self.ledger.count(now, queue, wanted, wanted=1)
+        if self._hears_events:
+            for name in names:
+                self.event(now, "released", life, task=name)
         self.remark(life)
 
     def over(self, life: LiveJob, now: int) -> None:
         """A job has finished or was cancelled."""
         self.event(now, "cancelled" if life.cancelled else "finished", life)
-        for account in self.ledger.chain(life.ask.queue):
-            if life.cancelled:
-                account.cancelled += 1
-            else:
-                account.done(life, now)
+        jobs = self.ledger.jobs(life.ask.queue)
+        if life.cancelled:
+            jobs.cancelled += 1
+        else:
+            jobs.done(life, now)
         self.ended += 1
         self.last = now
         if self._hears_jobs:
@@ -422,19 +492,8 @@ class Accounting:
     def mark(self) -> int:
         """Stands for what runs where and what waits, now."""
         for life in self._changed:
-            standing = _standing(life) if life.waiting or life.running or life.leaving else 0
+            standing = life.standing()
             self._mark ^= life.mark ^ standing
             life.mark = standing
         self._changed.clear()
         return self._mark
-
-
-def _standing(life: LiveJob) -> int:
-    """A number of 64 bits that stands for what runs where of a job, and what waits, in this process; the exclusive or
-    of such numbers stands for all jobs: among a million situations two that differ have the same by a chance of one in
-    tens of millions."""
-    return hash((life.ask.id, frozenset(life.waiting), _places(life.running), _places(life.leaving)))
-
-
-def _places(tasks: Mapping[str, Task]) -> Hashable:
-    return frozenset([(name, task.node or str(task.flavors)) for name, task in tasks.items()]) if tasks else None

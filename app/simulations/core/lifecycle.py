@@ -229,11 +229,12 @@ class JobLifecycle:
         life = self._lives.get(name)
         if life is None:
             return []
-        clocks = [(task, life.clocks.get(task), run) for task, run in endings]
-        return [
-            (task, clock) for task, clock, run in clocks
-            if clock is not None and clock.run == run and clock.phase == "running"
-        ]  # fmt: skip
+        ended = list[tuple[str, Clock]]()
+        for task, run in endings:
+            clock = life.clocks.get(task)
+            if clock is not None and clock.run == run and clock.phase == "running":
+                ended.append((task, clock))
+        return ended
 
     def _run(self, life: LiveJob, tasks: list[Task], n: int | None, now: int) -> None:
         """``tasks`` run from now on; clocks start where enough of them do."""
@@ -255,9 +256,7 @@ class JobLifecycle:
                 life.holding.begin()
             if clock.phase == "running" and not self._whole:
                 life.holding.level(now, life.holds())
-        several = len(life.tasks) > 1
-        places = [(task.name if several else None, task.node) for task in tasks]
-        self._accounting.began(life, [(None, None)] if self._whole else places, now, n)
+        self._accounting.began(life, None if self._whole else tasks, now, n)
 
     def _stop(self, life: LiveJob, names: list[str], now: int) -> int:
         """Running tasks are on their way out; how much running is thrown away, in microseconds."""

@@ -241,9 +241,10 @@ class World:
 
     def _idle(self, ahead: Ahead[Any], now: int) -> bool:
         """Rounds that lead to nothing but another, which nobody is to be shown; whether another follows."""
-        before, mark = self._round, self._accounting.mark
+        before, mark = self._round, None
         for carried in self._rounds.idle(ahead, now):
             self._round += 1
+            mark = self._accounting.mark if mark is None else mark
             if self._instant.again((mark, carried)):
                 self._spin()
                 return False

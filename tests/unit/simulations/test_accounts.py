@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.simulations.core.accounting import AllQueueStatistics, Loops, QueueStatistics, rank
+from app.simulations.core.accounting import AllQueueStatistics, Loops, rank
 from app.simulations.core.life import ARRIVE, FINISH, Agenda
 from app.simulations.core.sink import time_of
 from app.simulations.schemas import Evicted, Spread
@@ -17,19 +17,31 @@ Json = dict[str, Any]
 def test_the_areas_of_a_queue() -> None:
     """Seconds 0 to 2: 4 of the 6 wanted are due. 2 to 5: 3 beside the 1 that runs; to 6: 1. Then 3 run, of 2."""
     told: list[tuple[int, Json, Json, Json]] = []
+
+    def level(name: str, at: int, *levels: Json) -> None:
+        if name == "q":
+            told.append((at, *map(dict, levels)))  # pyright: ignore
+
     before, after = {"pods": 4, "cpu": 1000}, {"pods": 2, "cpu": 1000}
-    of = QueueStatistics(0, before, "q", lambda name, at, *levels: told.append((at, *map(dict, levels))))
-    of.want(0, {"pods": 6, "licences": 3}, 1)
-    of.hold(2 * S, {"pods": 1}, 1)
-    of.want(2 * S, {"pods": 1}, -1)
-    of.entitle(5 * S, after)
-    of.hold(6 * S, {"pods": 2}, 1)
-    of.advance(7 * S)
-    of.want(9 * S, {"pods": 5, "licences": 3}, -1)
-    of.advance(10 * S)
-    of.advance(12 * S)
-    totals = of.totals()
-    assert totals.used == {"pods": 0 * 2 + 1 * 4 + 3 * 6}
+    one, licences = {"pods": 1}, {"licences": 3}
+    of = AllQueueStatistics(0, {"q": None}, {"q": before}, {}, level)
+    of.count(0, "q", one, wanted=6)
+    of.count(0, "q", licences, wanted=1)
+    of.count(2 * S, "q", one, held=1, wanted=-1)
+    of.count(3 * S, "q", one, held=1)
+    of.count(3 * S, "q", one, held=-1)
+    for sign in (-1, 1):
+        of.count(5 * S, "q", one, held=sign, wanted=5 * sign)
+        of.count(5 * S, "q", licences, wanted=sign)
+        if sign < 0:
+            of.entitle(5 * S, {"q": None}, {"q": after}, {})
+    of.count(6 * S, "q", one, held=2)
+    of.count(9 * S, "q", one, wanted=-5)
+    of.count(9 * S, "q", licences, wanted=-1)
+    of.jobs("q").jobs += 1
+    of.close(12 * S)
+    totals = of.totals()["q"]
+    assert totals.used == of.total.totals().used == {"pods": 0 * 2 + 1 * 4 + 3 * 6}
     assert list(totals.utilisation.items()) == [("cpu", 0), ("pods", 22 / (4 * 5 + 2 * 7))]
     assert totals.shortfall == {"pods": 4 * 2 + 3 * 3 + 1}
     waiting = {"pods": 5, "licences": 3}
@@ -42,6 +54,22 @@ def test_the_areas_of_a_queue() -> None:
     ]
 
 
+@pytest.mark.parametrize("kinds", [1, 10_000])
+def test_amounts_of_many_kinds_are_added_up_on_the_way(kinds: int) -> None:
+    """Each holds one for ten seconds, five of them of use, however many are told apart by then."""
+    of = AllQueueStatistics(0, {"a": None, "b": "a"}, {"a": {"pods": 2}}, {})
+    amounts = [{"pods": 1} for _ in range(kinds)]
+    for i, kind in enumerate(amounts):
+        of.count(i * 20 * S, "b", kind, held=1)
+        of.count((i * 20 + 10) * S, "b", dict(kind), held=-1, spent=(5 * S, 3 * S, 2 * S))
+    of.jobs("b").jobs += 1
+    of.close(kinds * 20 * S)
+    for totals in (*of.totals().values(), of.total.totals()):
+        assert totals.used == {"pods": 10 * kinds}
+        assert (totals.work_done, totals.work_lost) == ({"pods": 5 * kinds}, {"pods": 3 * kinds})
+        assert totals.work_overhead == {"pods": 2 * kinds}
+
+
 def life(evictions: int = 0, submitted: int = 0, *durations: int, initial: bool = False) -> Any:
     clocks = {str(i): SimpleNamespace(duration=duration) for i, duration in enumerate(durations)}
     return SimpleNamespace(evictions=evictions, submitted=submitted, initial=initial, clocks=clocks)
@@ -49,18 +77,27 @@ def life(evictions: int = 0, submitted: int = 0, *durations: int, initial: bool 
 
 def test_the_jobs_of_a_queue() -> None:
     """Of 1 to 200, in whatever order: percentiles are values, and a mean is whole where it can be."""
-    of = QueueStatistics(0, {})
-    assert (of.totals().wait, of.totals().completion, of.totals().slowdown) == (None, None, None)
+    of = AllQueueStatistics(0, {"q": None}, {}, {})
+    jobs = of.jobs("q")
+    assert jobs.spreads() == (None, None, None)
     for i in range(200):
         k = i * 77 % 200 + 1
-        of.started(k * S)
-        of.done(life(0, 3 * S, S, 2 * S), (3 + 2 * k) * S)
-    of.done(life(0, 0, 1 * S, initial=True), 5000 * S)
+        jobs.started(k * S)
+        jobs.done(life(0, 3 * S, S, 2 * S), (3 + 2 * k) * S)
+    jobs.done(life(0, 0, 1 * S, initial=True), 5000 * S)
     for evictions in (1, 3, 2):
-        of.evicted(life(evictions))
-    of.spent({"pods": 10 * S}, {}, {})
-    of.spent({"pods": 2 * S, "cpu": 500 * S}, {"pods": 6 * S, "cpu": 1500 * S}, {"pods": 2 * S, "cpu": 500 * S})
-    totals = of.totals()
+        jobs.evicted(life(evictions))
+    of.close(0)
+    of.jobs("elsewhere").evicted(life(7))
+    of.close(0)
+    of.count(0, "q", {"pods": 1}, spent=(10 * S, 0, 0))
+    of.count(0, "q", {"pods": 2, "cpu": 500}, spent=(S, 3 * S, S))
+    of.close(0)
+    totals = of.total.totals()
+    assert (totals.evictions, totals.most_evictions) == (4, 7)
+    of.jobs("q").jobs += 1
+    of.close(0)
+    totals = of.totals()["q"]
     assert totals.wait == totals.slowdown == Spread(mean=100.5, p50=100, p90=180, p99=198, max=200)
     assert totals.completion == Spread(mean=201, p50=200, p90=360, p99=396, max=400)
     assert str(totals.completion.mean) == "201"
@@ -105,15 +142,15 @@ def test_a_circle_is_closed_by_the_same_situation_after_an_eviction() -> None:
 def test_every_queue_is_entitled_to_what_is_in_force() -> None:
     """Ten seconds each: a guarantees 2, then 6, then nothing any more; b comes with 3, below a."""
     of = AllQueueStatistics(0, {"a": None}, {"a": {"cpu": 2}}, {"cpu": 8})
-    of.chain("a")[1].jobs += 1
+    of.jobs("a").jobs += 1
     of.entitle(10 * S, {"a": None, "b": "a"}, {"a": {"cpu": 6}, "b": {"cpu": 3}}, {"cpu": 16})
     of.count(10 * S, "b", {"cpu": 4}, held=1)
-    for account in of.chain("b"):
-        account.jobs += 1
+    of.jobs("b").jobs += 1
     of.count(20 * S, "b", {"cpu": 4}, held=-1)
     of.entitle(20 * S, {"b": None}, {"b": {"cpu": 3}}, {"cpu": 8})
-    assert len(of.chain("b")) == 2, "a is above it no longer"
+    of.jobs("b").jobs += 1
     of.close(30 * S)
+    assert {name: totals.jobs for name, totals in of.totals().items()} == {"a": 2, "b": 2}, "a is above it no longer"
     shares = {name: totals.utilisation for name, totals in of.totals().items()}
     assert shares == {"a": {"cpu": 40 / (20 + 60)}, "b": {"cpu": 40 / (30 + 30)}}
     assert of.total.totals().utilisation == {"cpu": 40 / (80 + 160 + 80)}
