@@ -11,9 +11,9 @@ from typing import Protocol
 
 import msgspec
 
+from app.base import Lru
 from app.base.decoding import decode
 from app.base.errors import Conflict, NotFound
-from app.base.lru import Lru
 from app.base.ticket import may_take_long
 from app.solver import solve
 from app.solver.apply import Index, Patch, patch, patched

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import structlog
 from sqlalchemy.orm import Session
 
-from app.base.lru import Lru
+from app.base import Lru
 from app.configurations import repository
 from app.configurations import repository as configurations
 from app.configurations.repository import HeadRow, Revision

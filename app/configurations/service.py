@@ -17,9 +17,9 @@ from sqlalchemy.orm import Session
 
 from app.auth import audit
 from app.auth.audit import current_actor
+from app.base import Lru
 from app.base.decoding import decode
 from app.base.errors import BadInput, NotFound, PreconditionFailed
-from app.base.lru import Lru
 from app.configurations import repository
 from app.configurations import repository as labels
 from app.configurations.heads import Heads

@@ -12,7 +12,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
-from app.base.lru import Lru
+from app.base import Lru
 from app.console import situation
 from app.console.api import Api, ApiError, Call, Json, next_page, segment
 from app.console.api import Json as Document

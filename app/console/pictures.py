@@ -14,8 +14,8 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from app.base import Lru
 from app.base.errors import NotInstalled
-from app.base.lru import Lru
 from app.console.api import Json
 from app.console.visit import PageRoute, Visit, Visiting
 from app.http.assets import HEADERS

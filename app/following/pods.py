@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from app.base.lru import Lru
+from app.base import Lru
 from app.formats.manifests import system_of
 from app.formats.objects import Item, Key, objects
 from app.formats.pods import PodSpec, SinglePod, read_pod, read_pod_spec

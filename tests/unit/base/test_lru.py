@@ -1,4 +1,4 @@
-from app.base.lru import Lru
+from app.base import Lru
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
+from app.base import Lru
 from app.base.errors import Unavailable
-from app.base.lru import Lru
 from app.configurations import heads as module
 from app.configurations import repository
 from app.configurations import repository as configurations
