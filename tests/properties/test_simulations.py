@@ -139,7 +139,7 @@ def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(m
         possible = without_hopeless(request)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(World, "_foreseen", counted)
-            patch.setattr("app.solver.engines.yunikorn.ahead._IN_VAIN", 0)
+            patch.setattr("app.solver.engines.yunikorn.seats._IN_VAIN", 0)
             assert unseen(possible).bytes() == without_digests(play(possible))
         met(told if engine != "yunikorn" else [outcome for outcome in told if outcome.evictions])
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from app.solver.engine import Engine
 from app.solver.engines.yunikorn import FACTS, report
-from app.solver.engines.yunikorn.ahead import Ahead, PlainCycle, Seats, Waiting
+from app.solver.engines.yunikorn.ahead import Ahead, Waiting
 from app.solver.engines.yunikorn.ask import Context, apply, decide
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome, Silent
 from app.solver.engines.yunikorn.configuration import DIFFERENCES, CompiledConfiguration, compile_configuration
@@ -21,6 +21,7 @@ from app.solver.engines.yunikorn.explain import Comparisons, recorder
 from app.solver.engines.yunikorn.overlay import Asked, Overlay, Request, asked_of, check_asks, in_turn, turn_of
 from app.solver.engines.yunikorn.preemptibility import enforce, judge, preemptibility
 from app.solver.engines.yunikorn.report import effective_settings, findings, shares
+from app.solver.engines.yunikorn.seats import PlainCycle, Seats
 from app.solver.engines.yunikorn.state import CompiledState, compile_state
 from app.solver.engines.yunikorn.update import update
 from app.solver.model import yunikorn as wire
@@ -42,9 +43,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     """See the module. An ask is called as its job, or ``job/task`` where the job has several tasks. ``_asks``: what is
     asked, by job and name; ``_waiting``: the same by name, in the order of jobs and names; None: to be put in order
     again; ``_of``: the job that an ask of a job that is alive is for; ``_held``: all reservations, ``_held_there``:
-    those that the state has, None: not known; ``_wakes``: when time alone lets somebody try again, ``_stale``: unless
-    somebody has left since; ``_seats``: the same as plain cycles look at it, but for ``_new``;
-    ``_plain``: whether the last one was plain."""
+    those that the state has, None: not known; ``_wakes``: when time alone lets anybody try again, ``_stale``: unless
+    anybody has left since; ``_seats``: the same as plain cycles look at it, save ``_new``. ``_plain``: the last was."""
 
     unit: ClassVar[Unit] = "task"
     infeasible: ClassVar[bool] = False
@@ -153,6 +153,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self, seats: Seats, cycle: PlainCycle, now: int, evictions: list[PlannedEviction], leaving: Leaving
     ) -> Turn:
         when = to_datetime(now)
+        seats.start(cycle.starts)
         turn = Turn(evicted=[eviction for eviction in evictions if not leaving(eviction)])
         for waiting, node in cycle.starts:
             self._place(turn, waiting.ask.id, seats.ahead.overlay.state.node_names[node], when)
@@ -175,7 +176,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         """What waits has no seats."""
         for of in self._asks.values():
             for waiting in of.values():
-                waiting.retry, waiting.seat = self._retry(waiting), None
+                waiting.retry, waiting.line = self._retry(waiting), None
         self._seats, self._plain = None, False
 
     def _in_order(self) -> dict[str, Waiting]:
@@ -187,12 +188,12 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         asks: list[Ask] = []
         for waiting in self._in_order().values():
             running = holds(waiting.job)
-            ask = waiting.sent.get(running)
-            if ask is None:
+            sent = waiting.sent.get(running)
+            if sent is None or sent[0] != waiting.look.last:
                 of = waiting.asked()
                 ask = replace(of, workload=waiting.job) if running else self._of_application(of, waiting.job)
-                waiting.sent[running] = ask
-            asks.append(ask)
+                sent = waiting.sent[running] = waiting.look.last, ask
+            asks.append(sent[1])
         return Question(now, asks, "cycle", _NO_OPTIONS)
 
     def _of_application(self, ask: Ask, job: str) -> Ask:
@@ -218,7 +219,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 self._place(turn, name, decision.node, to_datetime(question.now))
                 continue
             of = waiting[name]
-            left.append((of, of.last))
+            left.append((of, of.look.last))
             if name in blocks or of.ask.yunikorn is None:
                 self._carry(of, blocks.get(name, {}))
             if decision is not None and decision.node is not None:
@@ -228,7 +229,7 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             seats.pass_time(question.now)
         for of, last in left:
             of.wait(question.now, last, begun, self.version)
-            if seats is not None and of.last != last:
+            if seats is not None and of.look.last != last:
                 seats.looked(of, question.now)
         self._wakes, self._stale = min((of.retry for of, _ in left if of.retry is not None), default=None), False
         return self._started(turn)

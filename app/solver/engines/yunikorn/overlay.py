@@ -1,7 +1,7 @@
 """Pending work as allocation asks, and what a decision changes: an overlay on top of a compiled cluster."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -80,13 +80,15 @@ def ask_problems(state: CompiledState, ask: Ask, *place: str | int) -> list[Prob
     if not state.configuration.leaf[state.configuration.tree.index[ask.queue]]:
         detail = f"{ask.queue!r} is a parent queue: applications run in leaf queues"
         problems.append(Problem(pointer=pointer(*place, "queue"), detail=detail))
-    if sum(task.count for task in ask.tasks) > MOST_UNITS:
+    counts = [task.count for task in ask.tasks]
+    if sum(counts) > MOST_UNITS:
         detail = f"more than {MOST_UNITS} allocation asks in one ask"
         problems.append(Problem(pointer=pointer(*place, "tasks"), detail=detail))
-    if not any(task.count for task in ask.tasks):
+    if not any(counts):
         problems.append(Problem(pointer=pointer(*place, "tasks"), detail="asks for nothing"))
     for i, task in enumerate(ask.tasks):
-        problems += kubernetes.problems(task, (*place, "tasks", i))
+        if task.tolerations or task.node_affinity:
+            problems += kubernetes.problems(task, (*place, "tasks", i))
     return problems
 
 
@@ -251,6 +253,16 @@ class Held(msgspec.Struct, frozen=True):
         return self.ask.id == request.ask.id and self.unit in (None, request.unit)
 
 
+class Effect(NamedTuple):
+    """What a task of ``queue`` takes: of rows of what is allocated, of the slack of cells; ``asked``: all of it."""
+
+    queue: int
+    amounts: Amounts
+    rows: list[tuple[list[int], int, int]]
+    slack: list[tuple[int, int]]
+    asked: int
+
+
 class Overlay:
     """Mutable. ``allocated`` and ``preempting`` by queue; ``slack`` by cell; ``free`` nodes x resources, now.
 
@@ -258,12 +270,12 @@ class Overlay:
     their victims are gone (documented rules count it, so that nobody is evicted in vain); ``attempts``: preemption
     attempts of each leaf in this cycle; ``vain``: what became of asks since anything was changed, for others that
     differ in nothing that counts, and the asks, so that nothing else gets their ``id``; ``victims``: of asks
-    that are alike, see ``candidates.Alone``.
+    that are alike, see ``candidates.Alone``; ``touched``: nodes whose room has changed, in order.
     """
 
     __slots__ = (
         "_holders", "_tracked", "_use", "allocated", "attempts", "coming", "free", "gone", "held", "preempting",
-        "slack", "state", "vain", "victims",
+        "slack", "state", "touched", "vain", "victims",
     )  # fmt: skip
 
     def __init__(self, state: CompiledState) -> None:
@@ -274,6 +286,7 @@ class Overlay:
         self.free: Ints = state.free.copy(order="F")  # looked at by resource
         self._use: Doubles | None = None
         self.gone: Bools | None = None
+        self.touched: list[int] = []
         self.held: dict[int, list[Held]] = {}
         self.coming: dict[tuple[int, int], int] = {}
         self.vain: dict[Hashable, tuple[Request, Any]] = {}
@@ -297,6 +310,7 @@ class Overlay:
         twin.slack = list(self.slack)
         twin.free = self.free.copy(order="F")
         twin._use = None if self._use is None else self._use.copy()
+        twin.touched = []
         twin.gone = None if self.gone is None else self.gone.copy()
         twin.held = {node: list(holders) for node, holders in self.held.items()}
         twin.coming = dict(self.coming)
@@ -314,18 +328,30 @@ class Overlay:
             if request is not None:
                 self._hold(self.state.node_index[reservation.node], request, None, triggered=request.triggered)
 
-    def run(self, queue: int, node: int | None, amounts: Amounts, sign: int, *, leaving: bool) -> None:
-        """A task of ``queue`` runs, or (``sign`` -1) does no longer; ``leaving``: it is being preempted."""
-        self._shift(self.allocated, queue, amounts, sign)
+    def effect(self, queue: int, amounts: Amounts) -> Effect:
+        """What a task of ``queue`` that requests this changes in here, which is no copy."""
+        path, cells = self.state.configuration.paths[queue], self.state.configuration.path_cells[queue]
+        rows = [(self.allocated[q], r, amount) for q in path for r, amount in amounts.items()]
+        slack = [(cell, amount) for r, amount in amounts.items() for cell in cells.get(r, ())]
+        return Effect(queue, amounts, rows, slack, sum(amounts.values()))
+
+    def run(self, effect: Effect, node: int | None, sign: int, *, leaving: bool) -> None:
+        """A task runs, or (``sign`` -1) does no longer; ``leaving``: it is being preempted."""
+        for row, r, amount in effect.rows:
+            row[r] += sign * amount
         if leaving:
-            self._shift(self.preempting, queue, amounts, sign)
+            self._shift(self.preempting, effect.queue, effect.amounts, sign)
         else:
-            self._slack(queue, amounts, -sign)
+            slack = self.slack
+            for cell, amount in effect.slack:
+                slack[cell] -= sign * amount
         if node is not None:
             free = self.free[node]
-            for r, amount in amounts.items():
+            for r, amount in effect.amounts.items():
                 free[r] -= sign * amount
-            self.use()[node] = self.state.use_of(node, free)
+            if self.state.scored:
+                self.use()[node] = self.state.use_of(node, free)
+            self.touched.append(node)
 
     def holders(self) -> frozenset[str]:
         """The asks that hold a node."""
@@ -369,8 +395,8 @@ class Overlay:
             if held.triggered and held.is_of(but) and queue in self.state.configuration.paths[held.queue]
         )
 
-    def place(self, node: int, request: Request) -> None:
-        """The ask runs on ``node`` now."""
+    def place(self, node: int, request: Request, *, holds: bool = True) -> None:
+        """The ask runs on ``node`` now. ``holds``: whether it may hold a node."""
         self._forget()
         use = self.use()
         queues = self.state.configuration
@@ -384,7 +410,9 @@ class Overlay:
         if use is self.state.lazy.use:
             use = self._use = use.copy()
         use[node] = self.state.use_of(node, self.free[node])
-        self._release(node, request)
+        self.touched.append(node)
+        if holds:
+            self._release(node, request)
 
     def evict(self, tasks: Iterable[int]) -> None:
         """The tasks are being preempted: they still use their node and their queue."""
@@ -455,37 +483,3 @@ class Overlay:
         for r, amount in amounts.items():
             for cell in cells.get(r, ()):
                 self.slack[cell] += sign * amount
-
-
-class Trial:
-    """``overlay`` in a cycle, which is copied once somebody looks at it after somebody has started. ``tasks``: its
-    state with what runs now."""
-
-    def __init__(self, overlay: Overlay, tasks: Callable[[], CompiledState]) -> None:
-        self._given = self._overlay = overlay
-        self._tasks = tasks
-        self._placed: tuple[int, Request] | None = None
-
-    def place(self, node: int, request: Request) -> None:
-        """See ``Overlay.place``."""
-        self.now()
-        self._placed = node, request
-
-    def now(self) -> Overlay:
-        """Not to be changed."""
-        if self._placed is not None:
-            self._own().place(*self._placed)
-            self._placed = None
-        return self._overlay
-
-    def searched(self) -> Overlay:
-        """The same for whoever looks at what runs, and changes it."""
-        self.now()
-        overlay = self._own()
-        overlay.state = self._tasks()
-        return overlay
-
-    def _own(self) -> Overlay:
-        if self._overlay is self._given:
-            self._overlay = self._given.copy()
-        return self._overlay
