@@ -167,6 +167,26 @@ def test_rounds_of_yunikorn_that_time_alone_brings_about_are_counted_where_nobod
     check()
 
 
+def test_a_round_of_yunikorn_that_is_told_and_not_carried_out_changes_nothing(met: Met) -> None:
+    @given(contended("yunikorn"))
+    @examples(40)
+    def check(request: SimulationRequest) -> None:
+        foreseen, told = YuniKornRounds.foreseen, list[Outcome]()
+
+        def twice(of: YuniKornRounds, ahead: Ahead[Any], now: int) -> Outcome | None:
+            before, outcome = foreseen(of, ahead, now), foreseen(of, ahead, now)
+            told.extend([] if before is None else [before])
+            return outcome
+
+        possible = without_hopeless(request)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(YuniKornRounds, "foreseen", twice)
+            assert unseen(possible).bytes() == without_digests(play(possible))
+        met(told)
+
+    check()
+
+
 @pytest.mark.parametrize("engine", ["kueue", "yunikorn", "kube-scheduler"])
 def test_a_round_that_is_asked_in_between_changes_nothing(met: Met, engine: str) -> None:
     @given(crowded() if engine == "kueue" else contended(engine), st.integers(0, 2**32), ASKED)
