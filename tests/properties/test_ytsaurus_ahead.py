@@ -210,7 +210,7 @@ def test_an_element_alone_stands_as_all_at_once_do(rows: list[Any]) -> None:
     below = [kinds.is_below(*row) for row in rows]
     assert below == fair_shares.pools_lacking(usage, demand, fair, tolerance).tolist()
     dues = [kinds.Due(u, d, f, tuple(c), below=False) for (u, d, f, _), c in zip(rows, closed.tolist(), strict=True)]
-    assert [ahead.satisfaction(due.usage, due) for due in dues] == fair_shares.local_satisfaction(
+    assert [ahead.satisfaction(due.usage, due.fair, due.closed) for due in dues] == fair_shares.local_satisfaction(
         usage, fair, closed
     ).tolist()
     found: dict[int, kinds.Due] = {}

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from app.solver import rounds
 from app.solver.engines.ytsaurus.fair_shares import (
-    INFINITE,
     leaves_room,
     limit_shares,
     plain_tree,
@@ -24,11 +23,13 @@ from app.solver.engines.ytsaurus.fair_shares import (
     shares_of,
 )
 from app.solver.engines.ytsaurus.heartbeat import MOST_STARTS, MOST_STARTS_IN_ALL, backoffs_over
-from app.solver.engines.ytsaurus.kinds import NOWHERE, Due, Line, Need, Operation
+from app.solver.engines.ytsaurus.kinds import Line, Need, Operation, satisfaction
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
+    NOWHERE,
     QUIET,
     UNLIMITED_STEPS,
+    Due,
     Flags,
     Ints,
     Standing,
@@ -45,6 +46,7 @@ from app.solver.model.base import Resources, micros, to_datetime
 from app.solver.model.state import Ask, Node, QueueState, Task, Workload
 from app.solver.rounds import Turn
 
+_CALM = 0, NEVER
 _LARGE = 2**50
 """Steps of one task that are counted exactly in doubles, with those of many others."""
 
@@ -101,16 +103,17 @@ class Heartbeats:
             return None
         for op in own or ():
             self._of(op)
-        every, heads = len(fits) == len(self._needs), self._heads
-        of_them = heads.items() if among is None else [(line, heads[line]) for line in among if line in heads]
-        able = [(op, line) for line, op in of_them if every or not {*fits}.isdisjoint(line.needs)]
+        heads = self._heads
+        able = [*heads.items()] if among is None else [(line, heads[line]) for line in among if line in heads]
+        if len(fits) < len(self._needs):
+            able = [(line, op) for line, op in able if not {*fits}.isdisjoint(line.needs)]
         for op, of in self._apart.items():
             line = op.line if of.tasks else None
             if line is not None and (among is None or line in among) and self._task(op, fits, free, own) is not None:
-                able.append((op, line))
+                able.append((line, op))
         if not able:
             return None
-        op = able[0][0] if len(able) == 1 else self._least_satisfied(able)
+        op = able[0][1] if len(able) == 1 else self._least_satisfied(able)
         of = self._of(op)
         task, need = of.tasks.pop(self._task(op, fits, free, own) or 0)
         self.waiting -= 1
@@ -146,25 +149,24 @@ class Heartbeats:
         own.usage = tuple(map(add, op.usage if own.usage is None else own.usage, amounts))
         own.satisfaction = None
 
-    def _least_satisfied(self, able: list[tuple[Operation, Line]]) -> Operation:
+    def _least_satisfied(self, able: list[tuple[Line, Operation]]) -> Operation:
         """Equal ones: first in a depth-first walk."""
-        now, left = [self._satisfaction(op, line) for op, line in able], self._left
+        known, apart, left = self._satisfactions, self._apart, self._left
+        now = [known[line] if line in known and op not in apart else self._satisfaction(op, line) for line, op in able]
         lowest = min(now) + EPSILON
-        least = [op for (op, _), of in zip(able, now, strict=True) if of <= lowest]
-        return min(least, key=lambda op: (left[op.pool], op.rank))
+        least = [op for (_, op), of in zip(able, now, strict=True) if of <= lowest]
+        return least[0] if len(least) == 1 else min(least, key=lambda op: (left[op.pool], op.rank))
 
     def _satisfaction(self, op: Operation, line: Line) -> float:
         own = self._apart.get(op)
         if own is None or own.usage is None:
             level = self._satisfactions.get(line)
             if level is None:
-                due = line.due
-                if due.satisfaction is None:
-                    due.satisfaction = satisfaction(due.usage, due)
-                level = self._satisfactions[line] = due.satisfaction
+                level = self._satisfactions[line] = line.kind.satisfaction
             return level
         if own.satisfaction is None:
-            own.satisfaction = satisfaction(in_plain_shares(own.usage, self._total), line.due)
+            due = line.due
+            own.satisfaction = satisfaction(in_plain_shares(own.usage, self._total), due.fair, due.closed)
         return own.satisfaction
 
 
@@ -174,8 +176,8 @@ Take = Callable[[Heartbeats, int, list[int]], None]
 
 class Ahead(rounds.Ahead[CompiledState]):
     """See ``rounds.Ahead``. ``names``: of nodes; ``_free``: by resource and node; ``_pool_usage``: the root last;
-    ``_last``: when each node tried preemption, ``_longest`` the earliest; ``_pools``: starvation of each, 0 or 1, and
-    since when it is below its fair share."""
+    ``_last``: when each node tried preemption, ``_longest``, ``_latest`` of them; ``_pools``: starvation of each, 0 or
+    1, and since when it is below its fair share."""
 
     @staticmethod
     def of(cluster: CompiledState) -> "Ahead | None":
@@ -221,7 +223,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         carried = zip(cluster.pool_starvation.tolist(), cluster.pool_since.tolist(), strict=True)
         self._pools: list[tuple[int, int]] = [*carried]
         self._last: Ints = cluster.last_preemptive.copy()
-        self._longest = int(self._last.min(initial=0))
+        self._longest, self._latest = int(self._last.min(initial=0)), int(self._last.max(initial=NEVER))
         self._stale_nodes: Flags = np.zeros(len(self.names), bool)
         self._stale_pools: set[int] = set()
         self._held: dict[str, Workload] = {w.id: w for w in cluster.state.workloads if counted}
@@ -262,19 +264,27 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def heard(self, nodes: int, now: int) -> None:
         """Heartbeats of the first ``nodes`` were processed at ``now``: each tried preemption where it might again."""
-        if self._longest != NEVER and now <= self._longest + self._config.settings.backoff:
+        if not self._is_over(now):
+            return
+        if nodes == len(self.names) and now > self._latest + self._config.settings.backoff:
+            self._last[:], self._stale_nodes[:] = now, True
+            self._longest = self._latest = now
             return
         last = self._last[:nodes]
         over = backoffs_over(last, self._config.settings.backoff, now)
         last[over] = now
         self._stale_nodes[:nodes] |= over
-        self._longest = int(self._last.min())
+        self._longest, self._latest = int(self._last.min()), int(self._last.max())
+
+    def _is_over(self, now: int) -> bool:
+        """Whether the backoff is of the node that has tried longest ago."""
+        return self._longest == NEVER or now > self._longest + self._config.settings.backoff
 
     def preempted(self, names: Sequence[str], left: wire.Node) -> None:
         """A round that was asked has left this behind on these nodes, in the state too."""
         last = left.last_preemptive_scheduling_at
         self._last[[self._node_index[name] for name in names]] = NEVER if last is None else micros(last)
-        self._longest = int(self._last.min())
+        self._longest, self._latest = int(self._last.min()), int(self._last.max())
         self._exceeded = self._exceeded or left.overcommit_since is not None
 
     def everybody_starts(self, asks: Sequence[Ask], standings: Mapping[str, Standing], now: int) -> Plain | None:
@@ -302,6 +312,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         lines: list[Line] = []
         for i, (operation, of) in enumerate(zip(everybody, map(tuple, due_to), strict=True)):
             due = Due(nothing, of, of, closed, below=True)
+            due.satisfaction = satisfaction(nothing, of, closed)
             line = operation.line = Line(operation.pool, [*operation.needs], 0, due)
             operation.rank = i, ""
             line.members.append((operation.rank, operation))
@@ -359,17 +370,16 @@ class Ahead(rounds.Ahead[CompiledState]):
         """How pools stand at ``now``; ``later``: instants at which time alone changes that."""
         if not self._config.settings.enable_pool_starvation:
             return self._pools
-        return [
-            moved_on(self._pools[pool], is_below, self._timeouts(pool, 1.0), now, later)
-            for pool, is_below in enumerate(below)
-        ]
+        each = zip(self._pools, below, self._patience, strict=True)
+        return [moved_on(before, True, of, now, later) if is_below else _CALM for before, is_below, of in each]
 
     def _pools_stand(self, pools: list[tuple[int, int]]) -> bool:
         """So from now on; whether that is otherwise than before."""
-        changed = {pool for pool, after in enumerate(pools) if after != self._pools[pool]}
+        if pools == self._pools:
+            return False
+        self._stale_pools.update(pool for pool, after in enumerate(pools) if after != self._pools[pool])
         self._pools = pools
-        self._stale_pools |= changed
-        return bool(changed)
+        return True
 
     def _timeouts(self, pool: int, part: float) -> list[float]:
         """After which somebody in ``pool`` starves, and where that may be does so aggressively."""
@@ -394,11 +404,11 @@ class Ahead(rounds.Ahead[CompiledState]):
         """What each heartbeat starts, in the order of nodes. ``among``, ``waiting``: needs of the tasks that wait, and
         how many these are; ``take``: which nodes may preempt, and what does so."""
         needs = [*among]
-        loud = np.zeros(len(self.names), bool) if take is None else take[0].copy()
         most: list[int] | None = None if len(needs) == 1 else self._free.max(axis=1).tolist()
-        for need in needs:
-            if most is None or all(map(le, need, most)):
-                loud |= self._fitting(need)
+        fits = [self._fitting(need) for need in needs if most is None or all(map(le, need, most))]
+        loud = fits[0] if fits else np.zeros(len(self.names), bool)
+        for more in (*fits[1:], *([] if take is None else [take[0]])):
+            loud |= more
         nodes: list[int] = loud.nonzero()[0].tolist()
         if not nodes:
             return []
@@ -427,11 +437,11 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def _fitting(self, need: tuple[int, ...]) -> Flags:
         """By node: whether so much is free. Nothing is where nothing is asked for: no node is overcommitted."""
-        fits = np.ones(len(self.names), bool) if self._able is None else self._able.copy()
+        fits = None if self._able is None else self._able.copy()
         for amount, free in zip(need, self._free, strict=True):
             if amount:
-                fits &= free >= amount
-        return fits
+                fits = free >= amount if fits is None else fits & (free >= amount)
+        return np.ones(len(self.names), bool) if fits is None else fits
 
     def _is_plain(self, workload: Workload) -> bool:
         """Whether it can be counted, and uses so much that its fair share protects all of it when that is what it
@@ -457,7 +467,10 @@ class Ahead(rounds.Ahead[CompiledState]):
         if node == NOWHERE:
             return True
         free: Ints = self._free[:, node]
-        (np.subtract if sign > 0 else np.add)(free, amounts, out=free)
+        if sign < 0:
+            free += amounts
+            return True
+        free -= amounts
         return min(free.tolist(), default=0) >= 0
 
     def _amounts(self, task: Task) -> Ints | None:
@@ -483,18 +496,3 @@ class Ahead(rounds.Ahead[CompiledState]):
             self._vectors[key] = vector
         self._asked = amounts, self._vectors[key]
         return self._asked[1]
-
-
-def satisfaction(usage: Sequence[float], due: Due) -> float:
-    """``fair_shares.local_satisfaction`` of one operation."""
-    fair, closed = due.fair, due.closed
-    if all([f <= EPSILON for f in fair]):  # noqa: C419
-        return INFINITE
-    if not any(usage):
-        return 0.0
-    if any([u > f + EPSILON for u, f in zip(usage, fair, strict=True)]):  # noqa: C419
-        over = [u / f if f > 0 else INFINITE if u > EPSILON else 0.0 for u, f in zip(usage, fair, strict=True)]
-        return min(max(over), INFINITE)
-    if all(closed):
-        return min([u / f if f > 0 else 1.0 for u, f in zip(usage, fair, strict=True)])
-    return max([u / f if f > 0 and not c else 0.0 for u, f, c in zip(usage, fair, closed, strict=True)])

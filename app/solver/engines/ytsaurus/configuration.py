@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS, Tree, compile_tree
 from app.solver.engines.ytsaurus.reading import Steps, Where
-from app.solver.engines.ytsaurus.settings import PoolSettings, TreeSettings, pool_settings, tree_settings
+from app.solver.engines.ytsaurus.settings import (
+    OperationSettings,
+    PoolSettings,
+    TreeSettings,
+    pool_settings,
+    tree_settings,
+)
 from app.solver.model.base import UNLIMITED, QuantityError, parse_quantity, scale_of
 from app.solver.model.configuration import Configuration, Place, Queue, quotas
 from app.solver.model.problems import InvalidInput, Problem, pointer
@@ -250,3 +256,22 @@ def promised_tops(config: CompiledConfiguration) -> list[int]:
     """The uppermost pools that ask for promised shares."""
     nested = nested_promises(config)
     return [i for i, pool in enumerate(config.pools) if pool.shares.promised and i not in nested]
+
+
+def operation_tolerance(pool: Inherited, own: OperationSettings) -> float:
+    """An operation may only be less demanding than its pool: the smaller tolerance."""
+    return pool.tolerance if own.tolerance is None else min(own.tolerance, pool.tolerance)
+
+
+def operation_timeout(pool: Inherited, own: OperationSettings) -> int:
+    """An operation may only be more patient than its pool: the longer timeout, microseconds."""
+    return pool.timeout if own.timeout is None else max(own.timeout, pool.timeout)
+
+
+def operation_threshold(pool: Inherited, own: OperationSettings) -> Steps:
+    """An operation may only lower its pool's threshold, or name a resource that the pool leaves out."""
+    if not own.non_preemptible:
+        return pool.non_preemptible
+    return pool.non_preemptible | {
+        name: min(value, pool.non_preemptible.get(name, value)) for name, value in own.non_preemptible.items()
+    }

@@ -18,11 +18,9 @@ from app.solver.engines.ytsaurus.fair_shares import plain_scales, plain_tree, sh
 from app.solver.engines.ytsaurus.guarantees import Fitted, Specified
 from app.solver.engines.ytsaurus.heartbeat import REASONS, backoffs_over, list_again, list_victims, taken_of
 from app.solver.engines.ytsaurus.kinds import (
-    NOWHERE,
     UNKNOWN,
     Alike,
     Alikes,
-    Allocation,
     Counts,
     Line,
     Operation,
@@ -33,8 +31,10 @@ from app.solver.engines.ytsaurus.kinds import (
 )
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
+    NOWHERE,
     QUIET,
     UNLIMITED_STEPS,
+    Allocation,
     Flags,
     Floats,
     Standing,
@@ -178,29 +178,28 @@ class Crowd(Ahead):
     def _runs(self, operation: Operation, tasks: Sequence[Task]) -> bool:
         """Whether these run for ``operation`` from now on, as far as that can be told."""
         each = {id(of.task): of for of in operation.allocations}
-        before, fresh = len(each), list[Allocation]()
-        for task in tasks:
-            if id(task) not in each:
-                allocation = self._allocation(task)
-                if allocation is None:
-                    return False
-                each[id(task)] = allocation
-                fresh.append(allocation)
+        fresh = [task for task in tasks if id(task) not in each]
         gone: list[Allocation] = []
-        if before + len(fresh) > len(tasks):
+        if len(each) + len(fresh) > len(tasks):
             staying = set(map(id, tasks))
             gone = [of for of in operation.allocations if id(of.task) not in staying]
-        if not fresh and not gone:
-            return True
-        room = True
-        for changed, sign in ((gone, -1), (fresh, 1)):
-            for of in changed:
-                operation.usage = tuple([u + sign * s for u, s in zip(operation.usage, of.steps, strict=True)])
-                charge(self._pool_usage, self._paths[operation.pool], of.steps, sign)
-                room &= self._use(of.node, of.usage, sign) or sign < 0
-        operation.allocations = sorted([each[id(task)] for task in tasks], key=attrgetter("begun"))
-        operation.taken = UNKNOWN
-        self._dirty[operation.name] = None
+        change, room = (0,) * self._width, True
+        for of in gone:
+            change = tuple(map(sub, change, of.steps))
+            self._use(of.node, of.usage, -1)
+        for task in fresh:
+            of = self._allocation(task)
+            if of is None:
+                return False
+            each[id(task)] = of
+            change = tuple(map(add, change, of.steps))
+            room &= self._use(of.node, of.usage, 1)
+        if fresh or gone:
+            operation.usage = tuple(map(add, operation.usage, change))
+            charge(self._pool_usage, self._paths[operation.pool], change, 1)
+            operation.allocations = sorted([each[id(task)] for task in tasks], key=attrgetter("begun"))
+            operation.taken = UNKNOWN
+            self._dirty[operation.name] = None
         return room
 
     def _allocation(self, task: Task) -> Allocation | None:
@@ -283,8 +282,7 @@ class Crowd(Ahead):
             self._dirty.clear()
         if self._unclear or not self._counts.wanted or not self._starts_few(self._counts.needs, self._counts.wanted):
             return None
-        if self._lacking is None and (below := self._shared()) is not None:
-            self._lacking = below
+        self._lacking = self._shared() if self._lacking is None else self._lacking
         if self._lacking is None:
             return None
         later: list[int] = []
@@ -297,8 +295,8 @@ class Crowd(Ahead):
         self._pending.clear()
         if (wake := self._wakes.first()) is not None:
             later.append(wake)
-        starves = any([line.level for line in self._counts.lines.values()]) or any([level for level, _ in pools])  # noqa: C419
-        taking = self._taking(pools, now) if starves else None
+        starves = self._counts.starving > 0 or any([level for level, _ in pools])  # noqa: C419
+        taking = self._taking(pools, now) if starves and self._is_over(now) else None
         if self._starts is None and taking is None:
             self._starts = self._started_of_counted()
         starts, evictions = (self._starts or [], []) if taking is None else self._preempted(*taking)
@@ -358,7 +356,8 @@ class Crowd(Ahead):
 
     def _moved_on(self, operation: Operation, now: int) -> bool:
         """Whether it stands otherwise than before from ``now`` on."""
-        before, name, later = (operation.level, operation.since), operation.name, list[int]()
+        before, name = (operation.level, operation.since), operation.name
+        later: list[int] = []
         if operation.kind is None or not operation.kind.span.below:
             after, differs = (0, NEVER), self._below.pop(name, None) is not None
         else:
@@ -407,7 +406,8 @@ class Crowd(Ahead):
         ready &= True if self._able is None else self._able
         if not ready.any():
             return None
-        above: list[int] = handed_down(self._config, np.array([level for level, _ in pools], np.int8)).tolist()
+        above: list[int] = [level for level, _ in pools]
+        above = handed_down(self._config, np.array(above, np.int8)).tolist() if any(above) else above
         starving: dict[int, list[Line]] = {NORMAL: [], AGGRESSIVE: []}
         for line in self._counts.lines.values():
             if priority := max(line.level, above[line.pool]):
@@ -417,7 +417,8 @@ class Crowd(Ahead):
         if not any(starving.values()):
             return None
         self._follow_levels()
-        stages, may = list[_Stage](), False
+        stages: list[_Stage] = []
+        may = False
         for name in settings.rules.stages:
             normal = name == "preemptive_normal"
             who, least = starving[NORMAL if normal else AGGRESSIVE], PREEMPTIBLE if normal else AGGRESSIVELY_PREEMPTIBLE

@@ -8,7 +8,7 @@ operation's any more while it goes: it counts as something else that occupies it
 Sources are files below yt/yt/server/scheduler/strategy of the public repository; "page" is its page on preemption.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -39,7 +39,7 @@ from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, QueueState, State, Task, Workload
 from app.solver.question import Question, safe_point
 from app.solver.rounds import Ahead as AnyAhead
-from app.solver.rounds import Holds, Outcome, PlacedRounds, Turn, Unit
+from app.solver.rounds import Holds, Leaving, Outcome, PlacedRounds, Turn, Unit
 
 _POLICY = "policy/scheduling_policy_detail.cpp"
 _SPLIT = "page; policy/operation_shared_state.cpp"
@@ -269,6 +269,7 @@ def waited(cluster: CompiledState, ask: Ask, now: int) -> Ask:
 
 
 _NOTHING = wire.Node()
+_Named = tuple[list[str], list[str]]
 
 
 class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
@@ -311,7 +312,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self._stirred.update(dict.fromkeys(started))
 
     def wakes_at(self) -> int | None:
-        return min(self._wakes, default=None)
+        return min(self._wakes) if self._wakes else None
 
     def asked(self, ask: Ask, holds: Holds) -> Ask:
         if holds(ask.id):
@@ -371,7 +372,8 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         self, ahead: Ahead, plain: Plain | Foreseen, now: int, evicted: Sequence[PlannedEviction] = ()
     ) -> Turn:
         ahead.heard(plain.heard, now)
-        turn, started, when = Turn(evicted=[*evicted]), dict[str, list[Task]](), to_datetime(now)
+        turn, when = Turn(evicted=[*evicted]), to_datetime(now)
+        started: dict[str, list[Task]] = {}
         for ask, task, node in plain.starts:
             started.setdefault(ask.id, []).append(
                 replace(task, node=ahead.names[node], started_at=when, state="running")
@@ -388,7 +390,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             return None
         self._stand(foreseen, foreseen.standings, now, differs=foreseen.differs)
 
-        def carry_out(leaving: Callable[[PlannedEviction], bool]) -> Turn:
+        def carry_out(leaving: Leaving) -> Turn:
             version = self.version
             turn = self._carried_out(ahead, foreseen, now, [of for of in foreseen.evictions if not leaving(of)])
             tried = ahead.tried(foreseen.heard)
@@ -398,14 +400,14 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                     self._looked(names, looked, now, version)
             return turn
 
-        def named() -> tuple[list[str], list[str]]:
+        def named() -> _Named:
             started = dict.fromkeys(ask.id for ask, _, _ in foreseen.starts)
             names = sorted(self.waiting)
             return names, [*started, *(name for name in names if name not in started)]
 
         return Outcome(named, carry_out, foreseen.evictions)
 
-    def answered(self, question: Question, result: Result, leaving: Callable[[PlannedEviction], bool]) -> Turn:
+    def answered(self, question: Question, result: Result, leaving: Leaving) -> Turn:
         version = self.version
         turn = super().answered(question, result, leaving)
         notes: dict[str, Any] = (result.notes or {}).get("nodes", {})

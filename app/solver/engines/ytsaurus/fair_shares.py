@@ -16,9 +16,10 @@ from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, pro
 from app.solver.engines.ytsaurus.curves import EDGE
 from app.solver.engines.ytsaurus.exact import Exact, reordered, truncated
 from app.solver.engines.ytsaurus.guarantees import Functions, IntegralShares, Update, Volumes, granted, to_shares
-from app.solver.engines.ytsaurus.kinds import ROUNDING, SATISFIABLE
 from app.solver.engines.ytsaurus.operations import (
     NEVER,
+    ROUNDING,
+    SATISFIABLE,
     UNLIMITED_STEPS,
     Flags,
     Floats,

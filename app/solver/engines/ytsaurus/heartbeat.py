@@ -8,8 +8,8 @@ from operator import add
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.kinds import NOWHERE, Alike, Allocation, Due, Grade, Operation, Taken, Victim
-from app.solver.engines.ytsaurus.operations import NEVER, Flags, Ints, all_of, any_of, by_level
+from app.solver.engines.ytsaurus.kinds import Alike, Allocation, Due, Grade, Operation, Taken, Victim
+from app.solver.engines.ytsaurus.operations import NEVER, NOWHERE, Flags, Ints, all_of, any_of, by_level
 from app.solver.engines.ytsaurus.polyline import EPSILON
 from app.solver.engines.ytsaurus.preparation import (
     AGGRESSIVE,

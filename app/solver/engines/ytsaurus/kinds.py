@@ -7,72 +7,31 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import add, itemgetter, le
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.operations import NEVER, Floats, Ints, charge
+from app.solver.engines.ytsaurus.fair_shares import INFINITE
+from app.solver.engines.ytsaurus.operations import (
+    HARDLY,
+    NEVER,
+    ROUNDING,
+    SATISFIABLE,
+    Allocation,
+    Due,
+    Floats,
+    Grade,
+    Ints,
+    Shares,
+    Span,
+    charge,
+)
 from app.solver.engines.ytsaurus.polyline import EPSILON, Lines, Vertices, value_at
-from app.solver.engines.ytsaurus.pool_curves import HARDLY, curve_of
+from app.solver.engines.ytsaurus.pool_curves import curve_of
 from app.solver.engines.ytsaurus.situation import SLACK, in_plain_shares, scales
 from app.solver.model.state import Ask, Task, Workload
 
-ROUNDING, SATISFIABLE = 1e-10, 1e-4
-"""More than sums of doubles are off by; what is due lacks more than this where it does not satisfy."""
-NOWHERE = -1
-
-
-class Allocation(NamedTuple):
-    """``node``: its row, or NOWHERE; ``usage``, ``steps``: what it uses; ``begun``: microseconds; ``has_gap``: uses
-    less cpu than it asked for."""
-
-    task: Task
-    node: int
-    usage: Ints
-    steps: tuple[int, ...]
-    begun: int
-    has_gap: bool
-
-
-Shares = tuple[float, ...]
-
-
-class Due:
-    """What operations of a kind stand at: shares, in which resources what is due covers what they want, whether they
-    are below their fair share, and their satisfaction, once that is worked out."""
-
-    __slots__ = ("below", "closed", "demand", "fair", "satisfaction", "usage")
-
-    def __init__(self, usage: Shares, demand: Shares, fair: Shares, closed: tuple[bool, ...], below: bool) -> None:
-        self.usage, self.demand, self.fair, self.closed, self.below = usage, demand, fair, closed, below
-        self.satisfaction: float | None = None
-
-
-class Span:
-    """Suggestions, from ``low`` to ``high``, with which a kind stands alike: ``below`` its fair share or not, and in
-    which resources what is due covers what it wants (``closed``), or all but so (``covered``)."""
-
-    __slots__ = ("below", "closed", "covered", "high", "low")
-
-    def __init__(self, part: float, below: bool, closed: tuple[bool, ...], covered: list[bool]) -> None:
-        self.low = self.high = part
-        self.below, self.closed, self.covered = below, closed, covered
-
-
 _NOWHERE = Span(-1.0, below=False, closed=(), covered=[])
-
-
-class Grade:
-    """Suggestions, from ``low`` to ``high``, with which ``levels`` are those of the newest of a kind's allocations;
-    ``bounds``: where its fair share covers what it wants."""
-
-    __slots__ = ("bounds", "high", "levels", "low")
-
-    def __init__(self, part: float, bounds: tuple[bool, ...], levels: list[int]) -> None:
-        self.low = self.high = part
-        self.bounds, self.levels = bounds, levels
-
-
 _MOST_GRADED = 64
 """Allocations of a kind's operations of which grades are remembered."""
 
@@ -80,10 +39,17 @@ _MOST_GRADED = 64
 class Taker:
     """What operations take of a suggestion, and their weight."""
 
-    __slots__ = ("curve", "weight")
+    __slots__ = ("_part", "_value", "curve", "weight")
 
     def __init__(self, curve: Vertices, weight: float) -> None:
         self.curve, self.weight = curve, weight
+        self._part, self._value = -1.0, curve[0][1]
+
+    def value(self, part: float) -> Shares:
+        """Of that much: kinds that take alike are suggested the same."""
+        if part != self._part:
+            self._part, self._value = part, value_at(self.curve, part)
+        return self._value
 
 
 _taker_of = lru_cache(maxsize=1024)(Taker)
@@ -103,8 +69,8 @@ class Alike:
     last."""
 
     __slots__ = (
-        "_due", "_grades", "_spans", "curve", "demand", "even", "fits", "members", "most", "part", "pool", "span",
-        "stands", "stood", "taker", "usage", "wanted", "weight",
+        "_due", "_grades", "_satisfaction", "_spans", "curve", "demand", "even", "fits", "members", "most", "part",
+        "pool", "span", "stands", "stood", "taker", "usage", "wanted", "weight",
     )  # fmt: skip
 
     def __init__(self, pool: int, weight: float, wanted: tuple[int, ...], shares: Floats) -> None:
@@ -125,15 +91,23 @@ class Alike:
         steps = [of for (_, low), (_, high) in pairwise(curve) for of in zip(low, high, strict=True)]
         self.even = all([v <= w and v + (w - v) == w for v, w in steps])  # noqa: C419
         self._due: Due | None = None
+        self._satisfaction: float | None = None
         self._spans: list[Span] = []
 
     @property
     def now(self) -> "Due":
         """What is due in the last round."""
         if self._due is None:
-            fair = value_at(self.curve, self.part)
+            fair = self.taker.value(self.part)
             self._due = Due(self.usage, self.demand, fair, self.span.closed, below=self.span.below)
         return self._due
+
+    @property
+    def satisfaction(self) -> float:
+        """In the last round."""
+        if self._satisfaction is None:
+            self._satisfaction = satisfaction(self.usage, self.taker.value(self.part), self.span.closed)
+        return self._satisfaction
 
     def grades_of(self, is_gang: bool, steps: tuple["Need", ...]) -> list[Grade]:
         """Of its operations that run allocations of so many steps, as far as they are known: to be added to."""
@@ -151,7 +125,7 @@ class Alike:
             if span is None:
                 return False
             self.span = span
-        self.part, self._due = part, None
+        self.part, self._due, self._satisfaction = part, None, None
         return True
 
     def _span_of(self, part: float, tolerance: float) -> Span | None:
@@ -175,9 +149,36 @@ class Alike:
 
 def is_below(usage: Sequence[float], demand: Sequence[float], fair: Sequence[float], given: float) -> bool:
     """``fair_shares.lacking`` of one element, ``given`` the part of its fair share that is enough."""
-    closed = [f >= d - EPSILON for f, d in zip(fair, demand, strict=True)]
-    larger = [min(f * given, d) > u + EPSILON for f, d, u in zip(fair, demand, usage, strict=True)]
-    return any(larger) if all(closed) else all([more or c for more, c in zip(larger, closed, strict=True)])  # noqa: C419
+    satisfied = every = True
+    some = False
+    for f, d, u in zip(fair, demand, usage, strict=True):
+        larger = min(f * given, d) > u + EPSILON
+        some |= larger
+        if f < d - EPSILON:
+            satisfied, every = False, every and larger
+    return some if satisfied else every
+
+
+def satisfaction(usage: Sequence[float], fair: Sequence[float], closed: Sequence[bool]) -> float:
+    """``fair_shares.local_satisfaction`` of one operation."""
+    if not any(usage):
+        return 0.0 if max(fair) > EPSILON else INFINITE
+    is_due = exceeded = False
+    every, lowest, highest, largest = True, INFINITE, 0.0, 0.0
+    for u, f, is_closed in zip(usage, fair, closed, strict=True):
+        filled = u / f if f > 0 else INFINITE if u > EPSILON else 0.0
+        is_due |= f > EPSILON
+        exceeded |= u > f + EPSILON
+        every &= is_closed
+        largest = max(largest, filled)
+        lowest = min(lowest, filled if f > 0 else 1.0)
+        if f > 0 and not is_closed:
+            highest = max(highest, filled)
+    if not is_due:
+        return INFINITE
+    if exceeded:
+        return min(largest, INFINITE)
+    return lowest if every else highest
 
 
 def due_to(kind: Alike, part: float, tolerance: float) -> Due | None:
@@ -227,8 +228,8 @@ class Part:
     def lines(self, scale: Scales) -> list[Lines]:
         """Of those that take alike, one each. ``scale``: always the same for the weights there are."""
         if self._changed or self._scale is not scale:
-            self._of = [_lines_of(of, scale[self.pool, of.weight], n) for of, n in self._takers.items()]
-            self._changed, self._scale = {}, scale
+            of = [_lines_of(of, scale[self.pool, of.weight], n) for of, n in self._takers.items()]
+            self._of, self._changed, self._scale = self._of if of == self._of else of, {}, scale
         return self._of
 
     def is_due(self, fit: float, scale: Scales, tolerance: float) -> bool:
@@ -236,8 +237,11 @@ class Part:
         if self._fit == fit:
             return True
         self._fit, self._moved = None, True
+        offered = {weight: fit / scale[pool, weight] for pool, weight in self.weights}
         for kind in self.counts:
-            part = min(fit / scale[self.pool, kind.weight], kind.most)  # more makes no difference
+            part = offered[kind.weight]
+            if part > kind.most:
+                part = kind.most  # more makes no difference
             if part != kind.part and not kind.is_suggested(part, tolerance):
                 return False
         self._fit = fit
@@ -405,10 +409,10 @@ class PoolShares:
         self._below = self.has_room = False
 
     def follow(self, used: list[int], wanted: list[int]) -> None:
-        """These, in steps, are what it uses and what is wanted beside from now on."""
-        if used == self._used and wanted == self._wanted:
+        """These, in steps, are what it uses and what is wanted beside from now on: others are other lists."""
+        if used is self._used and wanted is self._wanted:
             return
-        self._used, self._wanted, self._fair = [*used], [*wanted], None
+        self._used, self._wanted, self._fair = used, wanted, None
         self._usage, self._demand = self._shares(used), self._shares(map(add, used, wanted))
         self.has_room = all([d <= m - SLACK or d == 0 for d, m in zip(self._demand, self._limits, strict=True)])  # noqa: C419
 
@@ -427,7 +431,7 @@ class PoolShares:
 class Counts:
     """Of operations: ``parts``, by pool and kind; of what waits ``lines``, by kind, starvation and needs, ``needs``,
     by how many operations have tasks of such, how many tasks are ``wanted``, and steps that are, by pool and all above
-    (``pool_wanted``, the root last)."""
+    (``pool_wanted``, the root last); how many of those who wait are ``starving``."""
 
     def __init__(self, paths: Sequence[Sequence[int]], width: int) -> None:
         """Of nobody. ``paths``: by pool, it and all above."""
@@ -436,7 +440,7 @@ class Counts:
         self.parts: dict[int, Part] = {}
         self.lines: dict[tuple[Alike, int, tuple[Need, ...]], Line] = {}
         self.needs: dict[Need, int] = {}
-        self.wanted = 0
+        self.wanted = self.starving = 0
 
     def add(self, operation: Operation, kind: Alike) -> None:
         """There is one more, of this kind."""
@@ -476,11 +480,13 @@ class Counts:
         if line is None:
             line = self.lines[key] = Line(kind.pool, key[2], operation.level, kind)
         operation.line = line
+        self.starving += line.level > 0
         insort(line.members, (operation.rank, operation))
 
     def _step_out(self, operation: Operation) -> None:
         line, operation.line = operation.line, None
         if line is not None:
+            self.starving -= line.level > 0
             del line.members[bisect_left(line.members, operation.rank, key=itemgetter(0))]
             if not line.members and isinstance(line.kind, Alike):
                 del self.lines[line.kind, line.level, (*line.needs,)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from operator import add
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from app.solver.compiled import ResourceIndex
-from app.solver.engines.ytsaurus.configuration import WEIGHTLESS, CompiledConfiguration, Inherited
-from app.solver.engines.ytsaurus.reading import Reader, Steps, Where
+from app.solver.engines.ytsaurus.configuration import (
+    WEIGHTLESS,
+    CompiledConfiguration,
+    Inherited,
+    operation_threshold,
+    operation_timeout,
+    operation_tolerance,
+)
+from app.solver.engines.ytsaurus.reading import Steps, Where
 from app.solver.engines.ytsaurus.settings import OperationSettings, has_overrides, operation_settings
 from app.solver.model.base import micros, to_datetime
-from app.solver.model.problems import InvalidInput, Problem, pointer
-from app.solver.model.state import Ask, State, Workload
-from app.solver.model.ytsaurus import PoolState, Starvation
+from app.solver.model.problems import Problem, pointer
+from app.solver.model.state import Ask, Task, Workload
+from app.solver.model.ytsaurus import Starvation
 from app.solver.model.ytsaurus import Workload as OperationOptions
 
 Ints = npt.NDArray[np.int64]
@@ -313,25 +320,6 @@ def _problems(
             yield Problem(pointer=pointer(*base, i, "weight"), detail=detail)
 
 
-def operation_tolerance(pool: Inherited, own: OperationSettings) -> float:
-    """An operation may only be less demanding than its pool: the smaller tolerance."""
-    return pool.tolerance if own.tolerance is None else min(own.tolerance, pool.tolerance)
-
-
-def operation_timeout(pool: Inherited, own: OperationSettings) -> int:
-    """An operation may only be more patient than its pool: the longer timeout, microseconds."""
-    return pool.timeout if own.timeout is None else max(own.timeout, pool.timeout)
-
-
-def operation_threshold(pool: Inherited, own: OperationSettings) -> Steps:
-    """An operation may only lower its pool's threshold, or name a resource that the pool leaves out."""
-    if not own.non_preemptible:
-        return pool.non_preemptible
-    return pool.non_preemptible | {
-        name: min(value, pool.non_preemptible.get(name, value)) for name, value in own.non_preemptible.items()
-    }
-
-
 def operation_names(option: OperationOptions) -> set[str]:
     """Every resource that an operation's options name."""
     names = {*(option.non_preemptible_resource_usage_threshold or ()), *(option.resource_limits or ())}
@@ -422,48 +410,6 @@ def _without_standing(options: OperationOptions | None) -> OperationOptions:
     return OperationOptions() if options is None else replace(options, starvation=None, below_fair_share_since=None)
 
 
-class PoolStates(TypedDict):
-    """Columns of a cluster, by pool, of what a state carries of each: starvation, and the volume of an integral
-    guarantee. ``pool_ratios`` with the root last."""
-
-    pool_starvation: Levels
-    pool_since: Ints
-    pool_volumes: list[dict[str, float]]
-    pool_ratios: Floats
-
-
-def pool_states(config: CompiledConfiguration, state: State) -> PoolStates:
-    """Raises InvalidInput."""
-    starvation = np.zeros(len(config.tree), np.int8)
-    since = np.full(len(config.tree), NEVER, np.int64)
-    volumes: list[dict[str, float]] = [{} for _ in config.pools]
-    ratios = np.zeros(len(config.tree) + 1)
-    problems: list[Problem] = []
-    for name, queue in state.queues.items():
-        own = queue.ytsaurus
-        if own is None:
-            continue
-        i = config.tree.index[name]
-        starvation[i] = STARVATION_CODE[own.starvation]
-        if own.below_fair_share_since is not None:
-            since[i] = micros(own.below_fair_share_since)
-        _check(own, Reader(("state", "queues", name, "ytsaurus"), problems))
-        volumes[i] = own.accumulated_volume or {}
-        ratios[i] = own.last_share_ratio or 0.0
-    if problems:
-        raise InvalidInput(problems)
-    return PoolStates(pool_starvation=starvation, pool_since=since, pool_volumes=volumes, pool_ratios=ratios)
-
-
-def _check(own: PoolState, read: Reader) -> None:
-    read.number("last_share_ratio", own.last_share_ratio, 0.0)
-    below = read.below("accumulated_volume")
-    for resource, volume in (own.accumulated_volume or {}).items():
-        below.number(resource, volume, 0.0)
-        if volume == math.inf:
-            below.refuse(resource, "not a finite number")
-
-
 def pool_sums(amounts: npt.NDArray[Number], pool: Ints, parent: Ints, depth: Ints) -> npt.NDArray[Number]:
     """Amounts of operations summed up the tree, whole ones exactly: one row a pool, the root last."""
     out = np.zeros((len(parent), amounts.shape[1]), amounts.dtype)
@@ -489,3 +435,57 @@ def pool_satisfaction(local: Floats, operations: Floats, pool: Ints, parent: Int
     for rows in reversed(by_level(depth)):
         np.minimum.at(lowest, parent[rows], lowest[rows])
     return np.where(np.isinf(lowest), local, lowest)
+
+
+ROUNDING, SATISFIABLE, HARDLY = 1e-10, 1e-4, 1e-10
+"""More than sums of doubles are off by; what is due lacks more than this where it does not satisfy; a suggestion that
+is nothing in other doubles."""
+NOWHERE = -1
+
+
+class Allocation(NamedTuple):
+    """``node``: its row, or NOWHERE; ``usage``, ``steps``: what it uses; ``begun``: microseconds; ``has_gap``: uses
+    less cpu than it asked for."""
+
+    task: Task
+    node: int
+    usage: Ints
+    steps: tuple[int, ...]
+    begun: int
+    has_gap: bool
+
+
+Shares = tuple[float, ...]
+
+
+class Due:
+    """What operations of a kind stand at: shares, in which resources what is due covers what they want, whether they
+    are below their fair share, and their ``satisfaction``, where that is asked for."""
+
+    __slots__ = ("below", "closed", "demand", "fair", "satisfaction", "usage")
+
+    def __init__(self, usage: Shares, demand: Shares, fair: Shares, closed: tuple[bool, ...], below: bool) -> None:
+        self.usage, self.demand, self.fair, self.closed, self.below = usage, demand, fair, closed, below
+        self.satisfaction = 0.0
+
+
+class Span:
+    """Suggestions, from ``low`` to ``high``, with which a kind stands alike: ``below`` its fair share or not, and in
+    which resources what is due covers what it wants (``closed``), or all but so (``covered``)."""
+
+    __slots__ = ("below", "closed", "covered", "high", "low")
+
+    def __init__(self, part: float, below: bool, closed: tuple[bool, ...], covered: list[bool]) -> None:
+        self.low = self.high = part
+        self.below, self.closed, self.covered = below, closed, covered
+
+
+class Grade:
+    """Suggestions, from ``low`` to ``high``, with which ``levels`` are those of the newest of a kind's allocations;
+    ``bounds``: where its fair share covers what it wants."""
+
+    __slots__ = ("bounds", "high", "levels", "low")
+
+    def __init__(self, part: float, bounds: tuple[bool, ...], levels: list[int]) -> None:
+        self.low = self.high = part
+        self.bounds, self.levels = bounds, levels

@@ -27,7 +27,7 @@ from app.solver.engines.ytsaurus.curves import (
     kind_of,
     pool_curves,
 )
-from app.solver.engines.ytsaurus.operations import Flags, Floats, Ints, any_of, by_level, least, most, quotients
+from app.solver.engines.ytsaurus.operations import HARDLY, Flags, Floats, Ints, any_of, by_level, least, most, quotients
 from app.solver.engines.ytsaurus.polyline import Lines, Vertex, Vertices, is_straight
 from app.solver.engines.ytsaurus.situation import Children, Demands, Situation, operation_values, phases
 from app.solver.question import safe_point
@@ -106,12 +106,9 @@ class LevelCurves:
         self._demands = demands
         self._children = children
         self._batches: list[tuple[Ints, PoolCurves]] = []
-        count = situation.root + 1
         self._levels = [np.array([situation.root]), *by_level(situation.depth)]
-        self._batch = np.full(count, -1, np.int64)
-        self._row = np.zeros(count, np.int64)
-        self.sensitive = False
-        self.stale = False
+        self._batch, self._row = np.full(situation.root + 1, -1, np.int64), np.zeros(situation.root + 1, np.int64)
+        self.sensitive = self.stale = False
 
     def prepare(self, top: int, guarantee: Floats, limits: Floats) -> None:
         """Work out the functions of ``top`` and of the pools below it that have none. By pool: what is guaranteed,
@@ -143,9 +140,8 @@ class LevelCurves:
         situation, children = self._situation, self._children
         fair = np.zeros_like(self._demands.usage)
         pool_fair = np.zeros((situation.root + 1, fair.shape[1]))
-        suggested = np.zeros(situation.root + 1)
+        suggested, fit = np.zeros(situation.root + 1), np.zeros(situation.root + 1)
         suggested[tops] = suggestion
-        fit = np.zeros(situation.root + 1)
         inside = self._below(tops)
         handing = np.zeros_like(inside)
         for rows in self._levels:
@@ -187,9 +183,8 @@ class LevelCurves:
         """As ``_level``; worked out for those pools of which something has changed since the last turn."""
         recent = self._situation.cluster.recent
         rows: list[int] = pools.tolist()
-        keys = [
-            (*self._read(pool), guarantee[i].tobytes(), limits[i].tobytes()) for i, pool in enumerate(rows)
-        ]  # fmt: skip
+        bounds = zip(rows, guarantee, limits, strict=True)
+        keys = [(*self._read(pool), floor.tobytes(), cap.tobytes()) for pool, floor, cap in bounds]
         parts: list[tuple[PoolCurves, list[PoolCurves]] | None] = [recent.part(key) for key in keys]
         new = [i for i, part in enumerate(parts) if part is None]
         if new:
@@ -232,15 +227,10 @@ class LevelCurves:
                 np.concatenate((curves.position, below.position)),
                 np.concatenate((curves.value, below.value)),
             )
-        return pool_curves(
-            children.end[pools],
-            curves,
-            local[np.concatenate((situation.operation_parent[operations], situation.parent[inner]))],
-            np.concatenate((children.scale[operations], children.pool_scale[inner])),
-            np.concatenate((children.shift[operations], children.pool_shift[inner])),
-            guarantee,
-            limits,
-        )
+        owners = local[np.concatenate((situation.operation_parent[operations], situation.parent[inner]))]
+        scale = np.concatenate((children.scale[operations], children.pool_scale[inner]))
+        shift = np.concatenate((children.shift[operations], children.pool_shift[inner]))
+        return pool_curves(children.end[pools], curves, owners, scale, shift, guarantee, limits)
 
     def _keep(self, pools: Ints, curves: PoolCurves) -> None:
         self._batch[pools] = len(self._batches)
@@ -276,6 +266,7 @@ def curve_of(row: bytes) -> Vertices:
 MOST_KINDS = 64
 """Kinds of operations for which it is quicker to go through them one by one than to take all pools of a level."""
 Rows = list[list[float]]
+_Span = tuple[float, float]
 Kinds = tuple[Kind, ...]
 """The operations of a pool, sorted."""
 
@@ -324,8 +315,6 @@ def by_kinds(tree: Tree, of: Mapping[int, Kinds], scales: list[float], floors: R
 
 Divided = tuple[list[float], Rows]
 """Fit factors and fair shares of pools, the root last."""
-HARDLY = 1e-10
-"""A suggestion that is nothing in other doubles."""
 
 
 def _kinds(situation: Situation, demands: Demands, scale: Floats) -> dict[int, Kinds] | None:
@@ -379,7 +368,8 @@ def _taking(
 
 class _Piece(NamedTuple):
     """What a pool takes of suggestions from ``low`` to ``high``, and its fit factor after that: at 0, and what more of
-    it comes to; ``first``, ``last``: fit factors between which that is so."""
+    it comes to; ``first``, ``last``: fit factors between which that is so; ``share``: what it is in the sums of the
+    pool above, by whose fit factor it begins and ends, ``span``."""
 
     low: float
     high: float
@@ -387,6 +377,8 @@ class _Piece(NamedTuple):
     last: float
     base: list[float]
     slope: list[float]
+    share: list[float]
+    span: _Span
 
     def meets(self, other: "_Piece", offered: float) -> bool:
         """Whether both take as much of that."""
@@ -397,6 +389,8 @@ class _Piece(NamedTuple):
 _APART, _ALIKE = 1e-9, 1e-12
 """Suggestions that are so far from where anything bends hang on no last bits; slopes that differ less do not part."""
 _FIRST, _MOST_STEPS = 0.5, 64
+_Known = tuple[list[Lines] | None, float, list[_Piece | None], _Piece | None]
+"""A piece, with the operations, the fit factor and the pieces of the pools below that it follows from."""
 
 
 class Nearby:
@@ -412,8 +406,8 @@ class Nearby:
             sum([floors[row][r] for row in rows]) <= floors[pool][r] + TOLERANCE
             for pool, rows in enumerate(self._inner) for r in range(len(top))
         )  # fmt: skip
-        self._fits, self._scales = dict[int, float](), list[float]()
-        self._known: dict[tuple[int, bool], tuple[list[Lines] | None, float, list[_Piece | None], _Piece | None]] = {}
+        self._fits, self._scales = [_FIRST] * (self._root + 1), list[float]()
+        self._known: tuple[dict[int, _Known], dict[int, _Known]] = {}, {}
 
     def divided(self, of: Mapping[int, list[Lines]], scales: list[float]) -> Divided | None:
         """``of``: operations by pool, those that take alike together; see ``by_kinds``."""
@@ -423,12 +417,12 @@ class Nearby:
         return by_kinds(self._tree, kinds, scales, self._given, self._caps)
 
     def _simply(self, of: Mapping[int, list[Lines]], scales: list[float]) -> Divided | None:
-        if scales is not self._scales:
-            self._scales, self._known = scales, {}
+        if scales != self._scales:
+            self._scales, self._known = scales, ({}, {})
         fit, pool_fair = [1.0] * (self._root + 1), [[0.0]] * (self._root + 1)
         for pool in (self._root, *self._tree.top_down):
             offered = 1.0 if pool == self._root else fit[self._tree.parent[pool]] / scales[pool]
-            piece = self._about(pool, offered, of, scales)
+            piece = self._about(pool, offered, of)
             if piece is None:
                 return None
             *values, fit[pool] = [b + s * offered for b, s in zip(piece.base, piece.slope, strict=True)]
@@ -437,64 +431,69 @@ class Nearby:
             pool_fair[pool] = values
         return fit, pool_fair
 
-    def _about(self, pool: int, offered: float, of: Mapping[int, list[Lines]], scales: list[float]) -> _Piece | None:
+    def _about(self, pool: int, offered: float, of: Mapping[int, list[Lines]]) -> _Piece | None:
         """The piece in which that is offered."""
         for _ in range(_MOST_STEPS):
-            piece = self._piece(pool, self._fits.get(pool, _FIRST), of, scales)
+            piece = self._piece(pool, self._fits[pool], of)
             if piece is None:
                 break
+            if piece.low + _APART < offered < piece.high - _APART:
+                return piece
             before, after = piece.first - 2 * _APART, piece.last + 2 * _APART
             if piece.low - _ALIKE <= offered <= piece.high + _ALIKE:
                 near = [fit for fit, end in ((before, piece.low), (after, piece.high)) if abs(offered - end) <= _APART]
-                others = [self._piece(pool, fit, of, scales) if fit > 0 else None for fit in near]
+                others = [self._piece(pool, fit, of, beside=1) if fit > 0 else None for fit in near]
                 return piece if all([other and other.meets(piece, offered) for other in others]) else None  # noqa: C419
             self._fits[pool] = before if offered < piece.low else after
             if not 0 < self._fits[pool] <= 1:
                 break
-        self._fits.pop(pool, None)
+        self._fits[pool] = _FIRST
         return None
 
-    def _piece(self, pool: int, fit: float, of: Mapping[int, list[Lines]], scales: list[float]) -> _Piece | None:
-        """About a fit factor."""
-        own, key = of.get(pool), (pool, fit == self._fits.get(pool, _FIRST))
-        pieces = [self._about(row, fit / scales[row], of, scales) for row in self._inner[pool]]
-        known = self._known.get(key)
+    def _piece(self, pool: int, fit: float, of: Mapping[int, list[Lines]], beside: int = 0) -> _Piece | None:
+        """About a fit factor, that of the last time or one ``beside`` it."""
+        own, scales, inner = of.get(pool), self._scales, self._inner[pool]
+        pieces = [self._about(row, fit / scales[row], of) for row in inner]
+        known = self._known[beside].get(pool)
         if known is None or known[0] is not own or known[1] != fit or known[2] != pieces:
             first, last, rows = 0.0, inf, [[0.0] * (2 * len(self._floors[pool]))]
             for lines in own or ():
                 i = bisect_left(lines.ends, fit)
-                first, last, row = max(first, lines.begins[i]), min(last, lines.ends[i]), lines.rows[i]
-                if row is None:
+                if (row := lines.rows[i]) is None:
                     return None
+                first, last = max(first, lines.begins[i]), min(last, lines.ends[i])
                 rows.append(row)
-            for row, inner in zip(self._inner[pool], pieces, strict=True):
-                if inner is None:
+            for piece in pieces:
+                if piece is None:
                     return None
-                first, last = max(first, inner.low * scales[row]), min(last, inner.high * scales[row])
-                rows.append(inner.base[:-1] + [part / scales[row] for part in inner.slope[:-1]])
-            piece = _piece_of(fit, self._floors[pool], (first, last), list(map(sum, zip(*rows, strict=True))))
-            known = self._known[key] = own, fit, pieces, piece
+                first, last = max(first, piece.span[0]), min(last, piece.span[1])
+                rows.append(piece.share)
+            sums: list[float] = list(map(sum, zip(*rows, strict=True)))
+            piece = _piece_of(fit, self._floors[pool], (first, last), sums, scales[pool] if pool < self._root else 1.0)
+            known = self._known[beside][pool] = own, fit, pieces, piece
         return known[3]
 
 
-def _piece_of(fit: float, floor: list[float], span: tuple[float, float], sums: list[float]) -> _Piece | None:
+def _piece_of(fit: float, floor: list[float], span: _Span, sums: list[float], scale: float) -> _Piece | None:
     """Of a pool that takes ``sums``, values at 0 and slopes, where fit factors are in ``span``, about one of these: up
     to where another resource needs most on top of ``floor``; None: the one that does hardly rises, or nothing does."""
     base, slope, (first, last) = sums[: len(floor)], sums[len(floor) :], span
     needs = [b + s * fit - of for b, s, of in zip(base, slope, floor, strict=True)]
-    if not any(slope):
-        return _Piece(max(0.0, *needs), inf, first, inf, [*base, 1.0], [*slope, 0.0]) if last > 1.0 else None
-    _, pace, most = max([(round(need, 11), s, r) for r, (need, s) in enumerate(zip(needs, slope, strict=True))])
-    if pace < MUCH * max(slope):
+    if any(slope):
+        _, pace, most = max([(round(need, 11), s, r) for r, (need, s) in enumerate(zip(needs, slope, strict=True))])
+        if pace < MUCH * max(slope):
+            return None
+        for other, faster in zip(needs, slope, strict=True):
+            if faster - pace > _ALIKE:
+                last = min(last, fit + (needs[most] - other) / (faster - pace))
+            elif pace - faster > _ALIKE:
+                first = max(first, fit + (needs[most] - other) / (faster - pace))
+        at_zero = base[most] - floor[most]
+        low, high, factor = max(0.0, at_zero + pace * first), at_zero + pace * last, (-at_zero / pace, 1 / pace)
+        base, slope = [b - s * at_zero / pace for b, s in zip(base, slope, strict=True)], [s / pace for s in slope]
+    elif last > 1.0:
+        low, high, last, factor = max(0.0, *needs), inf, inf, (1.0, 0.0)
+    else:
         return None
-    for other, faster in zip(needs, slope, strict=True):
-        if faster - pace > _ALIKE:
-            last = min(last, fit + (needs[most] - other) / (faster - pace))
-        elif pace - faster > _ALIKE:
-            first = max(first, fit + (needs[most] - other) / (faster - pace))
-    at_zero = base[most] - floor[most]
-    return _Piece(
-        max(0.0, at_zero + pace * first), at_zero + pace * last, first, last,
-        [*(b - s * at_zero / pace for b, s in zip(base, slope, strict=True)), -at_zero / pace],
-        [*(s / pace for s in slope), 1 / pace],
-    )  # fmt: skip
+    share = base + [s / scale for s in slope]
+    return _Piece(low, high, first, last, [*base, factor[0]], [*slope, factor[1]], share, (low * scale, high * scale))

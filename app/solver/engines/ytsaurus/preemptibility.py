@@ -5,7 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, Inherited, promised_tops, without_donor
+from app.solver.engines.ytsaurus.configuration import (
+    CompiledConfiguration,
+    Inherited,
+    operation_threshold,
+    operation_timeout,
+    operation_tolerance,
+    promised_tops,
+    without_donor,
+)
 from app.solver.engines.ytsaurus.explain import warnings
 from app.solver.engines.ytsaurus.fair_shares import (
     FairShares,
@@ -30,9 +38,6 @@ from app.solver.engines.ytsaurus.operations import (
     any_of,
     by_level,
     most,
-    operation_threshold,
-    operation_timeout,
-    operation_tolerance,
     pool_satisfaction,
     pool_sums,
     running_sums,

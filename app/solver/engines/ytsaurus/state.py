@@ -6,8 +6,9 @@ columns are resources. Amounts are int64 steps (thousandths of cpu and gpu, whol
 
 from collections.abc import Hashable, Sequence
 from itertools import chain
+from math import inf
 from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from app.solver.compiled import ROOTLESS, ResourceIndex
 from app.solver.engines.ytsaurus.configuration import CompiledConfiguration, ordered
 from app.solver.engines.ytsaurus.operations import (
+    NEVER,
+    STARVATION_CODE,
     UNLIMITED_STEPS,
     Flags,
     Floats,
@@ -26,13 +29,13 @@ from app.solver.engines.ytsaurus.operations import (
     instants,
     matrix,
     operation_names,
-    pool_states,
 )
-from app.solver.engines.ytsaurus.reading import Where, has_labels, tags_of
+from app.solver.engines.ytsaurus.reading import Reader, Where, has_labels, tags_of
 from app.solver.engines.ytsaurus.settings import has_overrides
-from app.solver.model.base import Quantity, Resources
+from app.solver.model.base import Quantity, Resources, micros
 from app.solver.model.problems import InvalidInput, Problem, pointer
 from app.solver.model.state import Ask, Node, State, Task, Workload
+from app.solver.model.ytsaurus import PoolState
 
 T = TypeVar("T")
 _block = attrgetter("ytsaurus")
@@ -455,3 +458,43 @@ def goes_anywhere(ask: Ask) -> bool:
     return (
         ask.feasible_nodes is None and ask.required_node is None and ask.workload is None and ask.pending_reason is None
     )
+
+
+class PoolStates(TypedDict):
+    """Columns of a cluster, by pool, of what a state carries of each: starvation, and the volume of an integral
+    guarantee. ``pool_ratios`` with the root last."""
+
+    pool_starvation: Levels
+    pool_since: Ints
+    pool_volumes: list[dict[str, float]]
+    pool_ratios: Floats
+
+
+def pool_states(config: CompiledConfiguration, state: State) -> PoolStates:
+    """Raises InvalidInput."""
+    starvation, since = np.zeros(len(config.tree), np.int8), np.full(len(config.tree), NEVER, np.int64)
+    volumes: list[dict[str, float]] = [{} for _ in config.pools]
+    ratios, problems = np.zeros(len(config.tree) + 1), list[Problem]()
+    for name, queue in state.queues.items():
+        own = queue.ytsaurus
+        if own is None:
+            continue
+        i = config.tree.index[name]
+        starvation[i] = STARVATION_CODE[own.starvation]
+        if own.below_fair_share_since is not None:
+            since[i] = micros(own.below_fair_share_since)
+        _check(own, Reader(("state", "queues", name, "ytsaurus"), problems))
+        volumes[i] = own.accumulated_volume or {}
+        ratios[i] = own.last_share_ratio or 0.0
+    if problems:
+        raise InvalidInput(problems)
+    return PoolStates(pool_starvation=starvation, pool_since=since, pool_volumes=volumes, pool_ratios=ratios)
+
+
+def _check(own: PoolState, read: Reader) -> None:
+    read.number("last_share_ratio", own.last_share_ratio, 0.0)
+    below = read.below("accumulated_volume")
+    for resource, volume in (own.accumulated_volume or {}).items():
+        below.number(resource, volume, 0.0)
+        if volume == inf:
+            below.refuse(resource, "not a finite number")

@@ -19,7 +19,6 @@ from app.solver.engines.ytsaurus.operations import (
     Ints,
     Operations,
     compile_operations,
-    pool_states,
     same_but_standing,
     standing,
 )
@@ -33,6 +32,7 @@ from app.solver.engines.ytsaurus.state import (
     heartbeats_left,
     names_of,
     node_limits,
+    pool_states,
     refuse_overflow,
     requests_of,
     schedulable,
