@@ -15,6 +15,7 @@ from tests.properties.runs import ASKED, told_after_asked
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import (
     Told,
+    as_asked,
     play,
     request_for,
     unheard,
@@ -97,7 +98,7 @@ def run_of(seed: int) -> SimulationRequest:
 @examples(60)
 def test_a_round_that_nobody_hears_of_comes_to_the_same(met: Met, seed: int) -> None:
     run = without_hopeless(run_of(seed))
-    heard = play(run)
+    heard = as_asked(run)
     assert _told(unheard(run)) == _told(heard)
     met(event for event in heard.events if event.kind == "evicted")
 

@@ -12,7 +12,7 @@ from app.solver.engines.ytsaurus import ahead, crowd, fair_shares, heartbeat, ki
 from app.solver.model.state import Task, Workload
 from tests.properties.runs import ASKED, told_after_asked
 from tests.support.profiles import Met, examples
-from tests.unit.simulations.running import play, request_for, unseen, without_digests, without_hopeless
+from tests.unit.simulations.running import as_asked, request_for, without_hopeless
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, node, operation, pool, request, situated
 
 Json = dict[str, Any]
@@ -174,12 +174,10 @@ def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(
     plain: list[ahead.Plain] = []
     crowded: list[crowd.Foreseen] = []
     possible = without_hopeless(request_)
-    told = play(possible)
     with pytest.MonkeyPatch.context() as patch:
         noting(patch, ahead.Ahead, "everybody_starts", plain)
         noting(patch, crowd.Crowd, "foreseen", crowded)
-        unwatched = unseen(possible)
-    assert unwatched.bytes() == without_digests(told)
+        as_asked(possible)
     assert sum(len(of.starts) > 0 for of in met(plain)) == len(plain)
     met(crowded)
 
@@ -282,11 +280,9 @@ def test_a_crowd_comes_to_the_same_whether_somebody_looks_or_not(met: Met, reque
     """Who starts, starves, is evicted and comes again, where there is never room for all."""
     rounds: list[crowd.Foreseen] = []
     possible = without_hopeless(request_)
-    told = play(possible)
     with pytest.MonkeyPatch.context() as patch:
         noting(patch, crowd.Crowd, "foreseen", rounds)
-        unwatched = unseen(possible)
-    assert unwatched.bytes() == without_digests(told)
+        as_asked(possible)
     met(of for of in rounds if of.evictions)
 
 
@@ -339,10 +335,8 @@ def test_a_backlog_comes_to_the_same_whether_somebody_looks_or_not(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heartbeat, "MOST_STARTS", most)
         patch.setattr(ahead, "MOST_STARTS", most)
-        told = play(possible)
         noting(patch, crowd.Crowd, "foreseen", rounds)
-        unwatched = unseen(possible)
-    assert unwatched.bytes() == without_digests(told)
+        as_asked(possible)
     met(of for of in rounds if of.starts)
 
 

@@ -3,7 +3,7 @@
 Nodes, and what runs at the start, are in order of name, whatever the order of the request.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from app.simulations.core.sink import Amounts, in_words
 from app.solver import solve
-from app.solver.delta import apply_delta
+from app.solver.apply import Index
+from app.solver.delta import Changes, apply_delta
 from app.solver.model.base import Resources, parse_quantity, scale_of
 from app.solver.model.request import Explain, Mode, Options
 from app.solver.model.state import (
@@ -165,15 +166,97 @@ def request_of(lines: Iterable[bytes], configured: Callable[[int], Configured]) 
     return in_words(configured(record.configuration), state, question)
 
 
+class _Pending:
+    """What has changed since a state was followed last. ``workloads``: as they are, None: gone; ``_since_round``: of
+    which something was said since the last round; ``_again``: what had gone by an earlier round and came back, and
+    comes last."""
+
+    def __init__(self) -> None:
+        self.workloads: dict[str, Workload | None] = {}
+        self.nodes: dict[str, Node] = {}
+        self.queues: dict[str, QueueState] = {}
+        self.reservations: list[Reservation] | None = None
+        self._since_round: set[str] = set()
+        self._again: dict[str, None] = {}
+
+    def set(self, workload: Workload) -> None:
+        """It runs from now on, or runs otherwise."""
+        name = workload.id
+        if name not in self._since_round and self.workloads.get(name, workload) is None:
+            self._again[name] = None
+            del self.workloads[name]
+        self._since_round.add(name)
+        self.workloads[name] = workload
+
+    def remove(self, name: str) -> None:
+        """It runs no longer. Its place is its own until the round is over: it may come again."""
+        self._since_round.add(name)
+        self.workloads[name] = None
+
+    def round_begins(self, index: Index) -> None:
+        """Of who came and went nobody has to hear. ``index``: of the state as it was followed last."""
+        for name in self._since_round:
+            if self.workloads.get(name, name) is None and name not in index.workloads:
+                del self.workloads[name]
+        self._since_round.clear()
+
+    def __bool__(self) -> bool:
+        return bool(self.workloads or self.nodes or self.queues) or self.reservations is not None
+
+    def follow(self, state: State, index: Index) -> Iterator[tuple[Delta, State, Index, Changes]]:
+        """What comes of ``state``, by one delta after the other."""
+        if self._again:
+            delta = Delta(generation=0, workloads=WorkloadChanges(remove=list(self._again)))
+            state, index, changes = apply_delta(state, index, delta)
+            yield delta, state, index, changes
+        workloads = self.workloads.items()
+        delta = Delta(
+            generation=0,
+            nodes=NodeChanges(change=list(self.nodes.values())),
+            workloads=WorkloadChanges(
+                add=[w for name, w in workloads if w is not None and name not in index.workloads],
+                change=[w for name, w in workloads if w is not None and name in index.workloads],
+                remove=[name for name, w in workloads if w is None and name in index.workloads],
+            ),
+            reservations=_reservation_changes(state.reservations, self.reservations),
+            queues=self.queues,
+        )
+        yield delta, *apply_delta(state, index, delta)
+
+
+class Written:
+    """The state of a run as of a round, uncompiled, and its digest, for those who keep what rounds were asked of: it
+    follows before each of them, and ``recorder`` is told of it."""
+
+    def __init__(self, loaded: Loaded, recorder: Recorder | None) -> None:
+        self.state, self._index, self._digest = loaded.state, loaded.index, loaded.digest
+        self.pending = _Pending()
+        self._recorder = recorder
+
+    def follow(self) -> None:
+        """It is that of now."""
+        if not self.pending:
+            return
+        pending, self.pending = self.pending, _Pending()
+        for delta, state, index, changes in pending.follow(self.state, self._index):
+            self.state, self._index, self._digest = state, index, self._digest.after(state, changes)
+            if self._recorder is not None:
+                self._recorder.changed(delta)
+
+    @property
+    def digest(self) -> str:
+        """As answers say it."""
+        return self._digest.hexdigest()
+
+
 class SimulatedCluster:
-    """What runs now, and the same compiled as of the last round. ``_pending``, ``_nodes``: what has changed since;
-    ``_going``: by node, what occupies it until it is released; ``_again``: what went and came back before the state has
-    followed, and comes last; ``recorder``: who is told of it.
+    """What runs now, and the same compiled as of the last round that looked at all of it. ``_pending``: what has
+    changed since; ``_going``: by node, what occupies it until it is released; ``recorder``: who is told of the state
+    before each round; ``_written``: see ``written``."""
 
-    Followed by one delta before each round that needs it.
-    """
-
-    def __init__(self, configured: Configured, state: State, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self, configured: Configured, state: State, recorder: Recorder | None = None, *, digested: bool = False
+    ) -> None:
         self._recorder = recorder
         sorted_state = replace(
             state,
@@ -182,15 +265,12 @@ class SimulatedCluster:
             findings=[],  # said once, of the run
         )
         self._loaded = _load(configured, sorted_state)
-        self._pending: dict[str, Workload | None] = {}
-        self._nodes: dict[str, Node] = {}
+        self._pending = _Pending()
+        self._writes = digested or recorder is not None
+        self._written = Written(self._loaded, recorder) if self._writes else None
         self._going: dict[str, Amounts] = {}
-        self._queues: dict[str, QueueState] = {}
-        self._reservations: list[Reservation] | None = None
         self._place: dict[str, int] = {node.name: i for i, node in enumerate(sorted_state.nodes)}
         self._ahead: Ahead[Any] | None = None
-        self._touched: set[str] = set()
-        self._again: dict[str, None] = {}
 
     @property
     def configured(self) -> Configured:
@@ -200,12 +280,12 @@ class SimulatedCluster:
     @property
     def nodes(self) -> list[Node]:
         """The nodes, without what occupies them only until it is released."""
-        return [self._occupied(self._nodes.get(node.name) or node, -1) for node in self._loaded.state.nodes]
+        return [self._occupied(self._node(node.name), -1) for node in self._loaded.state.nodes]
 
     @property
     def holds(self) -> Callable[[str], bool]:
         """Whether one of a name runs, as of a round."""
-        follows = self._ahead is None or not self._pending
+        follows = self._ahead is None or not self._pending.workloads
         return self._loaded.index.workloads.__contains__ if follows else self._runs
 
     def _runs(self, name: str) -> bool:
@@ -213,29 +293,26 @@ class SimulatedCluster:
 
     def workload(self, name: str) -> Workload | None:
         """One that runs, or None."""
-        if name in self._pending:
-            return self._pending[name]
+        if name in self._pending.workloads:
+            return self._pending.workloads[name]
         index = self._loaded.index.workloads.get(name)
         return None if index is None else self._loaded.state.workloads[index]
 
     def set(self, workload: Workload) -> None:
         """It runs from now on, or runs otherwise."""
-        name = workload.id
-        if self._ahead is not None:
-            if name not in self._touched and self._pending.get(name, workload) is None:
-                self._again[name] = None  # it went before an earlier round, and comes last now
-                del self._pending[name]
-            self._moves(name, workload)
-        self._pending[name] = workload
+        self._moves(workload.id, workload)
+        self._pending.set(workload)
+        if self._written is not None:
+            self._written.pending.set(workload)
 
     def remove(self, name: str) -> None:
         """It runs no longer."""
-        if self._ahead is not None:
-            self._moves(name, None)
-        self._pending[name] = None  # its place is its own until the round is over: it may come again
+        self._moves(name, None)
+        self._pending.remove(name)
+        if self._written is not None:
+            self._written.pending.remove(name)
 
     def _moves(self, name: str, after: Workload | None) -> None:
-        self._touched.add(name)
         if self._ahead is not None and not self._ahead.moved(name, after):
             self._stop_ahead()
 
@@ -249,7 +326,12 @@ class SimulatedCluster:
             self.note(self._ahead.left(self._node))
 
     def _node(self, name: str) -> Node:
-        return self._nodes.get(name) or self._loaded.state.nodes[self._place[name]]
+        return self._pending.nodes.get(name) or self._loaded.state.nodes[self._place[name]]
+
+    def _set_node(self, node: Node) -> None:
+        self._pending.nodes[node.name] = node
+        if self._written is not None:
+            self._written.pending.nodes[node.name] = node
 
     def occupy(self, name: str, amounts: Amounts, sign: int) -> None:
         """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
@@ -257,7 +339,7 @@ class SimulatedCluster:
             self._stop_ahead()
         if name in self._place:
             node = self._node(name)
-            self._nodes[name] = replace(node, occupied=_added(node.occupied, amounts, sign))
+            self._set_node(replace(node, occupied=_added(node.occupied, amounts, sign)))
             going = self._going.setdefault(name, {})
             for resource, amount in amounts.items():
                 going[resource] = going.get(resource, 0) + sign * amount
@@ -288,11 +370,11 @@ class SimulatedCluster:
         for workload in turn.workloads:
             self.set(workload)
         for node in turn.nodes:
-            self._nodes[node.name] = node
-        if turn.queues:
-            self._queues |= turn.queues
-        if turn.reservations is not None:
-            self._reservations = turn.reservations
+            self._set_node(node)
+        for pending in [self._pending] if self._written is None else [self._pending, self._written.pending]:
+            pending.queues |= turn.queues
+            if turn.reservations is not None:
+                pending.reservations = turn.reservations
 
     def go_ahead(self, ahead: "Ahead[Any] | None") -> None:
         """Of the state as it is: keeps up from now on in place of it, unless None."""
@@ -300,10 +382,7 @@ class SimulatedCluster:
 
     def ahead(self) -> Ahead[Any] | None:
         """Who goes ahead of the state, as of a round; None: nobody does."""
-        for name in self._touched:
-            if self._pending.get(name, name) is None and name not in self._loaded.index.workloads:
-                del self._pending[name]  # it came and went, and nobody has to hear of it
-        self._touched.clear()
+        self._pending.round_begins(self._loaded.index)
         return self._ahead
 
     def unfollowed(self) -> Loaded | None:
@@ -318,42 +397,25 @@ class SimulatedCluster:
     def loaded(self) -> Loaded:
         """The state as it is, compiled."""
         self._catch_up()
-        if self._pending or self._queues or self._nodes or self._reservations is not None:
-            self._follow()
+        if self._pending:
+            pending, self._pending = self._pending, _Pending()
+            for _, state, index, changes in pending.follow(self._loaded.state, self._loaded.index):
+                self._loaded = solve.update(self._loaded, state, index, changes, generation=None)
         return self._loaded
+
+    def written(self) -> Written | None:
+        """The state as it is, for those who keep what a round was asked of; None: nobody does."""
+        if self._written is not None:
+            self._catch_up()
+            self._written.follow()
+        return self._written
 
     def _replace(self, configured: Configured, state: State) -> None:
         self._ahead = None
         self._loaded = _load(configured, state)
+        self._written = Written(self._loaded, self._recorder) if self._writes else None
         if self._recorder is not None:
             self._recorder.replaced()
-
-    def _follow(self) -> None:
-        if self._again:
-            self._change(Delta(generation=0, workloads=WorkloadChanges(remove=list(self._again))))
-            self._again = {}
-        state, index = self._loaded.state, self._loaded.index
-        pending = self._pending.items()
-        self._change(
-            Delta(
-                generation=0,
-                nodes=NodeChanges(change=list(self._nodes.values())),
-                workloads=WorkloadChanges(
-                    add=[w for name, w in pending if w is not None and name not in index.workloads],
-                    change=[w for name, w in pending if w is not None and name in index.workloads],
-                    remove=[name for name, w in pending if w is None and name in index.workloads],
-                ),
-                reservations=_reservation_changes(state.reservations, self._reservations),
-                queues=self._queues,
-            )
-        )
-        self._pending, self._queues, self._nodes, self._reservations = {}, {}, {}, None
-
-    def _change(self, delta: Delta) -> None:
-        after, index, changes = apply_delta(self._loaded.state, self._loaded.index, delta)
-        self._loaded = solve.update(self._loaded, after, index, changes, generation=None)
-        if self._recorder is not None:
-            self._recorder.changed(delta)
 
 
 class _Unfollowed(Loaded):

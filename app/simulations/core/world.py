@@ -124,7 +124,8 @@ class World:
         self._foresees = self._brief
         self._heard = hears(sink, "round")
         self._recorder = Recorder() if sink.recorded else None
-        self._cluster = SimulatedCluster(scenario.configured, scenario.request.state, self._recorder)
+        state, digested = scenario.request.state, sink.digested
+        self._cluster = SimulatedCluster(scenario.configured, state, self._recorder, digested=digested)
         self._rounds: Rounds[Any, Any] = solve.rounds(scenario.configured, scenario.request.options)
         capacity = self._rounds.capacity(self._cluster.nodes)
         level = sink.level if sink.leveled else None
@@ -201,13 +202,18 @@ class World:
         """Ask, and carry the answer out; whether another round follows at this instant."""
         if self._instant.now != now:
             self._instant = _Instant(now)
-        ahead = self._cluster.ahead() if self._foresees else None
-        if ahead is not None and not self._heard and not self._idle(ahead, now):
+        ahead = self._cluster.ahead()
+        if not self._foresees:
+            ahead = None
+        elif ahead is not None and not self._heard and not self._idle(ahead, now):
             return False
         self._round += 1
         asked = None
         if (outcome := self._foreseen(ahead, now)) is None:
             asked, outcome = self._ask(now)
+        written, question = self._cluster.written(), None if asked is None else asked.question
+        if self._recorder is not None and question is None:
+            question = self._rounds.question(now, self._cluster.holds)
         carried, age = self._rounds.carried()
         situation = (self._accounting.mark, carried)
         # A loop is looked for, and ends, before it evicts anybody: whoever runs there runs to its end.
@@ -223,11 +229,11 @@ class World:
             line = RoundLine(
                 n=self._round, at=time_of(now), asks=names, order=order,
                 admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
-                state=asked.loaded.used.digest if asked is not None and self._sink.digested else None, loop=stop,
+                state=written.digest if written is not None and self._sink.digested else None, loop=stop,
             )  # fmt: skip
             self._sink.round(line)
-        if asked is not None and self._recorder is not None:
-            self._sink.record(self._recorder.round(self._round, asked.loaded.state, asked.question))
+        if self._recorder is not None and written is not None and question is not None:
+            self._sink.record(self._recorder.round(self._round, written.state, question))
         if loop is not None:
             self._accounting.other(now, "loop", round=loop.second, first=loop.first, jobs=loop.jobs)
             self._looping = looping
@@ -305,7 +311,7 @@ class World:
             self._free.note(now, self._rounds.spare(self._cluster.loaded().compiled))
 
     def _loaded(self, now: int) -> Loaded:
-        """The state that a round is asked of. Nobody is shown it where no round is watched, recorded or digested."""
+        """The state that a round is asked of."""
         if (unfollowed := self._cluster.unfollowed()) is not None:
             return unfollowed
         loaded = self._cluster.loaded()
@@ -313,7 +319,7 @@ class World:
         if before is not None:
             self._cluster.note(before)
             loaded = self._cluster.loaded()
-        if self._brief and self._recorder is None and not self._sink.digested:
+        if self._brief:
             self._cluster.go_ahead(self._rounds.ahead(loaded.compiled))
         return loaded
 

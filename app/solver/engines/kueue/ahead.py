@@ -212,14 +212,18 @@ class Ahead(rounds.Ahead[CompiledState]):
 
     def level(self, head: "Verdict") -> int:
         """How far up quota comes from: what is contested, once those have gone who would for that resource alone."""
+        heights = [self._height(head, fr, amount) for fr, amount in head.request]
+        return max(heights, default=head.level)
+
+    def _height(self, head: "Verdict", fr: int, amount: int) -> int:
+        """See ``flavors.simulate``."""
+        queue, targets, usage = head.queue, list[Target](), self.usage
+        if fr in head.contested and amount <= self.freeable.most(queue, fr, head.ask.priority or 0):
+            targets = self.targets(head.ask, queue, ((fr, amount),), (fr,))
+        if not targets:
+            return borrowing_level(self.configuration, usage, queue, fr, amount).height
         overlay, preemptor, search = self._searching(head.ask)
-        levels = [
-            simulate(overlay, preemptor, fr, amount, search).level
-            if fr in head.contested
-            else borrowing_level(self.configuration, self.usage, head.queue, fr, amount).height
-            for fr, amount in head.request
-        ]
-        return max(levels, default=head.level)
+        return simulate(overlay, preemptor, fr, amount, search).level
 
     def evictions(self, head: "Verdict") -> list[PlannedEviction]:
         """Those of its targets."""

@@ -220,8 +220,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                 continue
             of = waiting[name]
             left.append((of, of.look.last))
-            if name in blocks or of.ask.yunikorn is None:
-                self._carry(of, blocks.get(name, {}))
+            if name in blocks:
+                self._carry(of, blocks[name])
             if decision is not None and decision.node is not None:
                 self._hold(decision.node, of)
         self.mark_seen(acted=bool(turn.started or turn.evicted) or self._held != held)
@@ -259,9 +259,9 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def _carry(self, waiting: Waiting, block: dict[str, Any]) -> None:
         """What this cycle did for an ask that goes on waiting, for it and for a reservation of its own."""
         checked, triggered = block.get("last_preemption_check_at"), block.get("triggered_preemption", False)
-        before = waiting.ask.yunikorn
-        if before is None or (before.last_preemption_check_at, before.triggered_preemption) != (checked, triggered):
-            carried = replace(before or wire.Ask(), last_preemption_check_at=checked, triggered_preemption=triggered)
+        before = waiting.ask.yunikorn or wire.Ask()
+        if (before.last_preemption_check_at, before.triggered_preemption) != (checked, triggered):
+            carried = replace(before, last_preemption_check_at=checked, triggered_preemption=triggered)
             waiting.told(replace(waiting.ask, yunikorn=carried))
 
     def _hold(self, node: str, waiting: Waiting) -> None:
