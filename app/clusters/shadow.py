@@ -20,7 +20,6 @@ from app.auth import audit
 from app.base.decoding import decode
 from app.base.errors import NotFound
 from app.base.identifiers import Identifiers
-from app.clusters.comparing import Answer, Compared, compare, is_tied
 from app.clusters.repository import (
     Filters,
     Retention,
@@ -31,13 +30,17 @@ from app.clusters.repository import (
     save_comparison,
 )
 from app.clusters.schemas import (
+    Answer,
     Cause,
+    Compared,
     ShadowCount,
     ShadowCounts,
     ShadowOutcome,
     ShadowPage,
     ShadowRecord,
     ShadowReport,
+    compare,
+    is_tied,
 )
 from app.db.database import Database, Intervals
 from app.decisions.repository import storable

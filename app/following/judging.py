@@ -15,8 +15,17 @@ from datetime import datetime
 
 from msgspec import structs
 
-from app.clusters.comparing import Compared, compared, expected_of, is_tied
-from app.clusters.schemas import Assumed, ShadowOutcome, ShadowReport, ShadowVictim, Why
+from app.clusters.schemas import (
+    Assumed,
+    Compared,
+    ShadowOutcome,
+    ShadowReport,
+    ShadowVictim,
+    Why,
+    compared,
+    expected_of,
+    is_tied,
+)
 from app.following.grouped import Translated, key_of, settled
 from app.following.history import Eviction, Preemption, Rewind
 from app.following.memory import TOGETHER_SECONDS, Guess, Memory, Mode, ask_id

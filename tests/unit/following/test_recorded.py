@@ -10,8 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from app.clusters.comparing import compare
-from app.clusters.schemas import ShadowReport
+from app.clusters.schemas import ShadowReport, compare
 from app.following.history import History, Preemption
 from app.following.keeping import Arbiter, Reply
 from app.following.mirror import Mirror

@@ -15,9 +15,8 @@ import sqlalchemy as sa
 from app.answering.operations import Operation
 from app.base.errors import BadRequest, NotFound
 from app.clusters import shadow as router
-from app.clusters.comparing import compare
 from app.clusters.repository import Filters, shadow
-from app.clusters.schemas import ShadowRecord, ShadowVictim
+from app.clusters.schemas import ShadowRecord, ShadowVictim, compare
 from app.clusters.shadow import EXAMPLE, Retention, Shadow
 from app.db.database import Database
 from app.solver.model.problems import InvalidInput, Problem
