@@ -1,7 +1,9 @@
 """A run through KAI comes to the same whether or not anybody hears of its rounds, although much is spared then."""
 
+from bisect import insort
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -9,7 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.simulations.schemas import SimulationRequest
+from app.solver.compiled import ROOTLESS
 from app.solver.engines.kai import ahead, rounds
+from app.solver.engines.kai.crowd import Turns
+from app.solver.engines.kai.job_order import best_of
+from app.solver.engines.kai.queue_order import Entry, Node, Position, QueueTree, Waiting
+from app.solver.engines.kai.state import Key
 from app.solver.model.state import Ask, Task
 from tests.properties.runs import ASKED, told_after_asked
 from tests.support.profiles import Met, examples
@@ -176,15 +183,24 @@ def test_a_round_that_is_plain_before_it_is_asked_comes_to_what_its_answer_says(
     met(told for told in plain if told)
 
 
-def _crowded(seed: int) -> SimulationRequest:
+def _crowded(seed: int, *, flat: bool = False) -> SimulationRequest:
     """Jobs whose pods are alike and each placed by itself, more of them than there is room for: few sizes, priorities,
     bursts of one queue into the room of others, and now and then one that is no such job, a bound or a minimum
-    runtime."""
+    runtime. ``flat``: all queues are siblings, and tell apart little."""
     random = Random(seed)
     queues = _queues(random)
     for queue in queues:
         if random.random() < 0.9:
             queue.pop("kai", None)
+    if flat:
+        few = Random(f"{seed} flat")
+        alike = _quota(few)
+        for queue in queues[1:]:
+            quota = few.choice([alike, alike, _quota(few)])
+            queue.update({"parent": "root", "priority": few.choice([0, 0, 0, 1]), "quota": quota})
+            if few.random() < 0.5:
+                queue["created_at"] = f"2026-01-0{few.randint(1, 2)}T00:00:00Z"
+        del queues[few.randint(4, 6) :]
     leaves = sorted({queue["name"] for queue in queues} - {queue.get("parent") for queue in queues})
     sizes = random.choice([[(1, 1)], [(1, 0)], [(1, 1), (1, 0)], [(1, 1), (2, 2)], [(1, 0), (2, 0), (1, 2)]])
     odd, fixed = random.choice([0, 0, 0.05]), random.choice([0, 0, 0.2])
@@ -225,12 +241,12 @@ def _crowded(seed: int) -> SimulationRequest:
     )  # fmt: skip
 
 
-@given(seed=st.integers(0, 2**32))
-@example(seed=5535)  # an action that ended early left constraints of later victims unasked
-@example(seed=11662)
-@examples(80)
-def test_a_round_of_a_crowd_comes_to_what_its_answer_says(met: Met, seed: int) -> None:
-    run, gone = without_hopeless(_crowded(seed)), list[str]()
+@given(seed=st.integers(0, 2**32), flat=st.booleans())
+@example(seed=5535, flat=False)  # an action that ended early left constraints of later victims unasked
+@example(seed=11662, flat=False)
+@examples(120)
+def test_a_round_of_a_crowd_comes_to_what_its_answer_says(met: Met, seed: int, *, flat: bool) -> None:
+    run, gone = without_hopeless(_crowded(seed, flat=flat)), list[str]()
     with pytest.MonkeyPatch.context() as patch:
         play_cycle = rounds.PlainCycle.play
 
@@ -251,9 +267,75 @@ def _told(told: Told) -> bytes:
     return msgspec.json.encode([told.events, told.jobs, told.summary])
 
 
-@given(st.integers(0, 2**32).map(_crowded), st.integers(0, 2**32), ASKED)
+@given(st.integers(0, 2**32), st.booleans(), ASKED)
 @examples(60)
-def test_a_round_that_is_asked_in_between_changes_nothing(
-    met: Met, request: SimulationRequest, seed: int, part: float
-) -> None:
-    met(told_after_asked(request, seed, part))
+def test_a_round_that_is_asked_in_between_changes_nothing(met: Met, seed: int, flat: bool, part: float) -> None:
+    met(told_after_asked(_crowded(seed, flat=flat), seed, part))
+
+
+@given(seed=st.integers(0, 2**32))
+@examples(300)
+def test_siblings_have_their_turns_as_the_tree_has_them(seed: int) -> None:
+    """Whatever is placed between two turns, comes again, and goes once a turn is over."""
+    random, number = Random(seed), 0
+    queues = range(random.randint(1, 5))
+    keys, levels, wants = dict[int, Key](), [random.randint(0, 2) for _ in queues], dict[int, int]()
+    lines = dict[int, list[Entry]]()
+    for queue in queues:
+        for _ in range(random.choice([0, 1, 1, 2, 4])):
+            keys[number] = -random.randint(0, 2), random.randint(0, 2), 0, "", number
+            wants[number] = random.choice([0, 0, 0, 1])
+            insort(lines.setdefault(queue, []), (keys[number], number))
+            number += 1
+    before = {(a, b): random.random() < 0.3 for a in queues for b in queues if a < b}
+    moved, settled = list[tuple[ahead.Job, int, int]](), list[int]()
+
+    def position(queue: int, job: int) -> Position:
+        return False, False, levels[queue] + wants[job], False, 0.0, 0.0
+
+    def goes_before(a: int, b: int) -> bool:
+        return before.get((a, b), (b, a) in before and not before[b, a] and (a + b) % 2 == 0)
+
+    def less(a: Node[Waiting], b: Node[Waiting]) -> bool:
+        of_a, of_b = (position(of.queue, best_of(of).first()) for of in (a, b))
+        return of_a < of_b if of_a != of_b else goes_before(a.queue, b.queue)
+
+    tree = QueueTree[Waiting]([ROOTLESS] * len(queues), less)
+    for queue in sorted(lines, key=lambda queue: lines[queue][0]):
+        tree.add(queue, Waiting(settled, keys.__getitem__, lines[queue]))
+    turns = Turns(lines, moved, settled, keys.__getitem__, position, goes_before, None)
+
+    def move(queue: int) -> None:
+        levels[queue] += random.choice([-1, 1, 1])
+        moved.append((cast(ahead.Job, SimpleNamespace(queue=queue)), 0, 1))
+
+    def rank(job: int) -> None:
+        keys[job] = keys[job][0], random.randint(0, 2), 0, "", job
+        settled.append(job)
+
+    for _ in range(3 * number):
+        due = tree.next()
+        expected = None if due is None else (due[0], due[1].pop())
+        assert turns.next() == expected
+        if expected is None:
+            return
+        queue, job = expected
+        if again := random.random() < 0.4:
+            move(queue)
+            rank(job)
+        tree.took(queue)
+        turns.took(queue)
+        if again:
+            leaf = tree.leaf(queue)
+            if leaf is None:
+                tree.add(queue, Waiting(settled, keys.__getitem__, [(keys[job], job)]))
+            else:
+                leaf.push(job)
+            turns.push(queue, job)
+        elif random.random() < 0.4:
+            for other in random.sample([queue, random.choice(queues)], 2):
+                move(other)
+            rank(random.randrange(number))
+        for other in queues:
+            leaf = tree.leaf(other)
+            assert turns.best(other) == (keys[leaf.first()][0] if leaf else None)

@@ -5,24 +5,20 @@ Then no order of queues or jobs decides anything, and nobody waits after the fir
 rules these are; what is free is idle, for nothing is on its way out.
 """
 
-from bisect import insort
-from collections import Counter
-from collections.abc import Sequence
-from operator import add, le
+from collections.abc import Callable, Iterable, Sequence
+from operator import le
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from app.solver import rounds
 from app.solver.compiled import ResourceIndex, Unlogged
-from app.solver.engines.kai.fair_share import divided
 from app.solver.engines.kai.jobs import (
     BOUNDLESS,
     CPU,
     GPU,
     MEMORY,
-    OLDEST,
     RUNNING,
     Columns,
     GpuNodes,
@@ -34,15 +30,14 @@ from app.solver.engines.kai.jobs import (
     is_gpu,
     is_numbered,
     portion_of,
-    rank,
     task_key,
     total,
     with_shares,
 )
 from app.solver.engines.kai.nodes import WHOLE, GpuShares
-from app.solver.engines.kai.queue_order import Bounds, Comparison, Entry, put_in_line
+from app.solver.engines.kai.queue_order import Bounds
 from app.solver.engines.kai.state import CompiledState, Key, is_plain, layout
-from app.solver.model.base import Quantity, micros
+from app.solver.model.base import Quantity
 from app.solver.model.state import Ask, Task, Workload
 
 Ints = NDArray[np.int64]
@@ -80,7 +75,8 @@ class Sums:
     ``_whole``: GPUs that nobody takes whole; ``_room``: MiB that the emptiest shared device of each node has, below 0
     where none has any; ``_shared``: pods with shares, by node; ``held``: what runs, each with its place in the state,
     ``odd``: of that what can't be counted; ``_over``: nodes that are promised too much; ``moved``: who did lately;
-    ``changes``: nodes of which somebody took or gave back, one after the other."""
+    ``changes``: nodes of which somebody took or gave back, one after the other; ``played``: what a cycle has moved (see
+    ``play``), ``_counted``: those that were carried out, by pod."""
 
     def __init__(self, state: CompiledState) -> None:
         nodes, tree = layout(state), state.configuration.tree
@@ -97,6 +93,8 @@ class Sums:
         self._shared: dict[int, dict[tuple[str, str], _Shared]] = {}
         self.odd, self.moved, self._over = set[str](), set[str](), set[int]()
         self.changes, self._rooms = list[int](), dict[Vector, tuple[Flags, int, int]]()
+        self.played, self._unsure = list[tuple[Job, int, int]](), False
+        self._counted: dict[int, tuple[Task, tuple[Job, int, int]]] = {}
         self._bounds = Bounds(self._configuration, self.paths, self.allocated, self.fixed)
         self._able = bool(order) and len(state.resources) == state.named_by_nodes and not any(
             v[GPU] % WHOLE or max(v) > BOUNDLESS or min(v) < 0 for v in state.capacity
@@ -148,10 +146,10 @@ class Sums:
         go by their place in the job."""
         if self._shared or after.evicted or (before.queue, before.preemptible) != (after.queue, after.preemptible):
             return False
-        new = _apart(after.tasks, before.tasks)
+        gone, new = parted(before.tasks, after.tasks)
         if not self._counts(new) or any(request.portion is not None for request in map(self.request, new) if request):
             return False
-        self._count(number, before, _apart(before.tasks, after.tasks), -1)
+        self._count(number, before, gone, -1)
         self._count(number, after, new, 1)
         return True
 
@@ -166,8 +164,9 @@ class Sums:
             assert request is not None
             assert task.node is not None
             vector, place = request.vector, self.place[task.node]
-            self.hold(queue, vector, sign, preemptible=preemptible)
-            self.take(place, vector, sign)
+            if self._counted.pop(id(task), None) is None:
+                self.hold(queue, vector, sign, preemptible=preemptible)
+                self.take(place, vector, sign)
             shared = None if request.portion is None else _Shared((number, i), request.portion, task.gpu_group)
             self._seat(place, (workload.id, task.name), vector[GPU] if shared is None else shared, sign)
 
@@ -188,9 +187,16 @@ class Sums:
 
     def _seat(self, place: int, pod: tuple[str, str], takes: "int | _Shared", sign: int) -> None:
         """Whole GPUs that a pod takes, or its share, and what that leaves of the node's."""
-        pods = self._shared.setdefault(place, {})
         if isinstance(takes, int):
             self._whole[place] -= sign * takes
+            if place not in self._shared:  # the node's own books have it already
+                if sign > 0 or place in self._over:
+                    self._look(place)
+                return
+        self._unsure |= bool(self._counted)  # these count as room that the node's devices do not have
+        pods = self._shared.setdefault(place, {})
+        if isinstance(takes, int):
+            pass
         elif sign > 0:
             pods[pod] = takes
         else:
@@ -200,6 +206,9 @@ class Sums:
         else:
             del self._shared[place]
             self.free[GPU, place], self._room[place] = self._whole[place], _NONE
+        self._look(place)
+
+    def _look(self, place: int) -> None:
         (self._over.add if min(self.free[:, place].tolist()) < 0 else self._over.discard)(place)
 
     def _devices(self, place: int, pods: list[_Shared]) -> tuple[int, int]:
@@ -220,7 +229,7 @@ class Sums:
         """The pods of the only ask, in the order in which they start, and where; None: not all do, or nobody can tell
         yet."""
         _, running = self.held.get(ask.id, (0, None))
-        if not self.plain(ask) or not (running is None or _is_of(ask, running)):
+        if not self.plain(ask) or not (running is None or is_of(ask, running)):
             return None
         pods, holds = sorted(ask.tasks, key=task_key), 0 if running is None else len(running.tasks)
         requests = [request for task in pods if (request := self.request(task)) is not None]
@@ -276,6 +285,38 @@ class Sums:
             self._needs[portion] = np.array(needs, np.int64)
         return Request(with_shares(vector, portion, None), portion)
 
+    def play(self, job: "Job", place: int, times: int) -> None:
+        """A pod of the job comes to the node, or leaves it (-1), in a cycle that nobody has carried out yet."""
+        self.take(place, job.request.vector, times)
+        self.hold(job.queue, job.want, times, preemptible=job.preemptible)
+        self.played.append((job, place, times))
+
+    def settle(self) -> None:
+        """What is played is taken back."""
+        for job, place, times in self.played:
+            self.take(place, job.request.vector, -times)
+            self.hold(job.queue, job.want, -times, preemptible=job.preemptible)
+        self.played.clear()
+
+    def keep(self, pods: Iterable[Task | None]) -> None:
+        """What is played was carried out, and is not counted again once these pods come and go: one a move, None where
+        nothing came of it."""
+        back = list[tuple[Job, int, int]]()
+        for task, move in zip(pods, self.played, strict=False):
+            if task is None:
+                back.append(move)
+            else:
+                self._counted[id(task)] = task, move
+        self.played[:] = back
+        self.settle()
+
+    def caught_up(self) -> bool:
+        """All workloads have followed: what came or went is no longer what was played. False: that can't be told."""
+        self.played += [move for _, move in self._counted.values()]
+        self._counted.clear()
+        self.settle()
+        return not self._unsure
+
     def take(self, place: int, vector: Vector, sign: int) -> None:
         """A pod that takes so much comes to the node, or leaves it."""
         for r, amount in enumerate(vector):
@@ -289,15 +330,19 @@ class Sums:
 
     def with_room(self, vector: Vector) -> tuple[Flags, int]:
         """Which nodes take it, and how many do. Those that changed since the last look are looked at again."""
-        fits, count, seen = self._rooms.get(vector, (None, 0, 0))
-        if fits is None or len(self.changes) - seen > _FEW:
+        known, number = self._rooms.get(vector), len(self.changes)
+        if known is not None and known[2] == number:
+            return known[0], known[1]
+        if known is None or number - known[2] > _FEW:
             fits = self._fit(vector)
             count = int(np.count_nonzero(fits))
-        for place in set(self.changes[seen:]) if seen < len(self.changes) <= seen + _FEW else ():
-            count -= int(fits[place])
-            fits[place] = self.takes(place, vector)
-            count += int(fits[place])
-        self._rooms[vector] = fits, count, len(self.changes)
+        else:
+            fits, count, seen = known
+            for place in self.changes[seen:]:
+                if fits[place] != (takes := self.takes(place, vector)):
+                    fits[place] = takes
+                    count += 1 if takes else -1
+        self._rooms[vector] = fits, count, number
         return fits, count
 
     def _fit(self, vector: Vector, *, shared: bool = False) -> Flags:
@@ -352,27 +397,25 @@ def _rather(nodes: Ints, these: Flags) -> Ints:
     return some if len(some) else nodes
 
 
-def _is_like(job: Ask | Workload | None, other: Ask | Workload | None) -> bool:
-    """Whether there is no more to it than to the other but its pods."""
-    return job is None or (other is not None and bool(job.tasks) and replace(job, tasks=other.tasks) == other)
-
-
-def _apart(tasks: list[Task], others: list[Task]) -> list[Task]:
+def apart(tasks: list[Task], others: list[Task]) -> list[Task]:
     """Those that are none of the others."""
     ids = set(map(id, others))
     return [task for task in tasks if id(task) not in ids]
 
 
-def _in_order(tasks: list[Task], before: list[Task]) -> tuple[list[Task], list[Task]]:
-    """They in task order, and the new ones. ``before``: in that order already."""
-    new, are = _apart(tasks, before), set(map(id, tasks))
-    ordered = [task for task in before if id(task) in are]
-    for task in new:
-        insort(ordered, task, key=task_key)
-    return ordered, new
+def parted(before: list[Task], now: list[Task]) -> tuple[list[Task], list[Task]]:
+    """Those that went, and those that came: mostly at one place."""
+    first = last = 0
+    least = min(len(before), len(now))
+    while first < least and before[first] is now[first]:
+        first += 1
+    while last < least - first and before[-1 - last] is now[-1 - last]:
+        last += 1
+    gone, new = before[first : len(before) - last], now[first : len(now) - last]
+    return (apart(gone, new), apart(new, gone)) if gone and new else (gone, new)
 
 
-def _is_of(ask: Ask, running: Workload) -> bool:
+def is_of(ask: Ask, running: Workload) -> bool:
     """Whether what runs is a job as the ask has it, which the ask grows."""
     mine = ask.queue, ask.preemptible is not False, ask.min_available or 1
     return running.sub_groups is None and mine == (running.queue, running.preemptible, running.min_available or 1)
@@ -383,8 +426,8 @@ Kind = tuple[int, Request, bool]  # queue, what each pod wants, whether it can b
 
 class Job(NamedTuple):
     """One whose pods are alike and each placed by itself. ``want``: what each asks for of what queues count;
-    ``asked``: an ask of it that was looked at, with all that wait; ``waits`` and ``runs``: pods, in task order;
-    ``started``: 0 where it does not run, or nobody knows since when."""
+    ``asked``: an ask of it that was looked at, with all that wait; ``waits`` and ``runs``: pods, in task order, those
+    of ``ask`` and ``running``; ``started``: 0 where it does not run, or nobody knows since when."""
 
     name: str
     queue: int
@@ -392,6 +435,7 @@ class Job(NamedTuple):
     request: Request
     want: Share
     asked: Ask | None
+    ask: Ask | None
     running: Workload | None
     waits: list[Task]
     runs: list[Task]
@@ -404,94 +448,48 @@ def ranked(key: Key, by: int) -> Key:
     return key[0], by, key[2], key[3], key[4]
 
 
-class Crowd:
-    """Jobs whose pods are alike, followed as each comes, changes and goes. ``odd``: others; ``lines``: those that wait,
-    by queue, the best first; ``victims``: those that run and can be preempted, likewise; ``kinds``: how many of each
-    wait; ``protects``: whether anything has a minimum runtime. Numbers stay."""
+class Ahead(rounds.Ahead[CompiledState]):
+    """See ``rounds.Ahead``. Changes are counted once a round may be plain; sums are made anew of a state that has
+    followed where that is less. ``_gone``: what went since the last round."""
 
-    def __init__(self, sums: Sums) -> None:
-        self.sums, self.configuration = sums, (configuration := sums.state.configuration)
-        self.tree = configuration.tree
-        self.jobs, self.odd = dict[int, Job](), set[str]()
-        self.lines, self.victims = dict[int, list[Entry]](), dict[int, list[Entry]]()
-        self.kinds = Counter[Kind]()
-        self.protects = any(any(configuration.min_runtimes.lengths(q)) for q in range(len(self.tree)))
-        self._numbers, self._latest = dict[str, int](), 0
-        self._wants = [[0] * len(self.tree) for _ in range(GPU + 1)]
-        self._order: tuple[list[Share], Comparison] | None = None
+    def __init__(self, loaded: CompiledState) -> None:
+        self._loaded = loaded
+        self._moves: list[tuple[str, Workload | None]] = []
+        self._gone: set[str] = set()
+        self._sums: Sums | None = None
+        self._lost = False
 
-    def look(self, name: str, ask: Ask | None, running: Workload | None) -> None:
-        """The job waits with ``ask`` now and runs as ``running``, or does neither."""
-        number = self._numbers.pop(name, self._latest)
-        self._latest += number == self._latest
-        before, after = self.jobs.pop(number, None), None
-        self.odd.discard(name)
-        if ask is not None or running is not None:
-            self._numbers[name] = number
-            if (after := self._read(number, ask, running, before)) is None:
-                self.odd.add(name)
-            else:
-                self.jobs[number] = after
-        of = before, after
-        wait = [(job.queue, job.key) if job is not None and job.waits else None for job in of]
-        may_go = [(job.queue, job.key) if job is not None and job.runs and job.preemptible else None for job in of]
-        for lines, (was, now) in ((self.lines, wait), (self.victims, may_go)):
-            stays = was[1] if was is not None and now is not None and was[0] == now[0] else None
-            if was is not None and stays is None:
-                put_in_line(lines, was[0], number, was[1], None)
-            if now is not None and was != now:
-                put_in_line(lines, now[0], number, stays, now[1])
-        self._count(before, -1)
-        self._count(after, 1)
+    def moved(self, name: str, after: Workload | None) -> bool:
+        if after is None:
+            self._gone.add(name)
+        elif name in self._gone:  # there is no telling whether it comes last now or where it was
+            self._lost = True
+        self._moves.append((name, after))
+        return True
 
-    def _count(self, job: Job | None, sign: int) -> None:
-        if job is None or not job.waits:
-            return
-        kind = job.queue, job.request, job.preemptible
-        self.kinds[kind] += sign
-        if not self.kinds[kind]:
-            del self.kinds[kind]
-        self.sums.book(self._wants, job.queue, job.want, sign * len(job.waits))
+    def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
+        self._gone.clear()
+        loaded = follow()
+        if self._sums is None or self._lost or len(self._moves) > len(loaded.workloads):
+            self._loaded, self._sums, self._lost = loaded, None, False
+            self._moves.clear()
+        return loaded
 
-    def _read(self, number: int, ask: Ask | None, running: Workload | None, before: Job | None) -> Job | None:
-        """None: its pods are not alike, or there is more to it. ``before``: pods of it are sound and alike."""
-        owner, sums = running or ask, self.sums
-        asked, waited, ran = (None, [], []) if before is None else (before.asked, before.waits, before.runs)
-        again = before is not None and _is_like(ask, asked) and _is_like(running, before.running)
-        if owner is None or not (again or all(job is None or self._is_simple(job) for job in (ask, running))):
+    def sums(self) -> Sums | None:
+        """As of a round; None: they can't be told."""
+        self._gone.clear()
+        if self._lost:
             return None
-        if running is not None and (running.id in sums.odd or not (ask is None or _is_of(ask, running))):
-            return None
-        waits, new = _in_order([] if ask is None else ask.tasks, waited)
-        runs, others = _in_order([] if running is None else running.tasks, ran)
-        if ask is not None and not (again and asked is not None and not _apart(new, asked.tasks)):
-            if not sums.plain(ask):
-                return None
-            asked, others = ask, [*waits, *runs]
-        requests = set(map(sums.request, others))
-        first, *more = requests | {before.request} if before is not None else requests
-        if first is None or more or first.portion is not None:
-            return None
-        created = OLDEST if owner.created_at is None else micros(owner.created_at)
-        started = 0 if running is None or running.started_at is None else micros(running.started_at)
-        key = -(owner.priority or 0), rank(len(runs), 1), created, owner.id, number
-        queue, of = self.tree.index[owner.queue], (asked, running, waits, runs)
-        return Job(owner.id, queue, key, first, first.want, *of, started, owner.preemptible is not False)
-
-    def _is_simple(self, job: Ask | Workload) -> bool:
-        queue = self.tree.index.get(job.queue)
-        return bool(
-            job.tasks and job.min_available in (None, 1) and job.uid is None and job.sub_groups is None
-            and job.preemption_delay is None and queue is not None and self.tree.is_leaf(queue)
-        )  # fmt: skip
-
-    def order(self) -> Comparison:
-        """How queues compare, on what sums say that they hold from now on; their shares stay those of now."""
-        sums = self.sums
-        requested = list(zip(*(map(add, *of) for of in zip(sums.allocated, self._wants, strict=True)), strict=True))
-        if self._order is None or self._order[0] != requested:
-            held, fixed = (list(zip(*table, strict=True)) for table in (sums.allocated, sums.fixed))
-            division = divided(sums.state, held, fixed, requested)
-            of = self.configuration, sums.paths, sums.allocated, sums.fixed
-            self._order = requested, Comparison(*of, lambda: division)
-        return self._order[1]
+        if self._sums is None:
+            self._sums = Sums(self._loaded)
+        sums, latest = self._sums, dict[str, Workload | None]()
+        sums.settle()
+        for name, after in self._moves:
+            if after is not None and latest.get(name, after) is None:
+                sums.move(name, None)  # it comes last now
+            latest[name] = after
+        for name, after in latest.items():
+            sums.move(name, after)
+        self._moves.clear()
+        self._lost = not sums.caught_up()
+        return sums if sums.known and not self._lost else None

@@ -99,14 +99,17 @@ class Waiting:
 
     __slots__ = ("_entries", "_first", "_heap", "_key", "_looked", "_next", "_pushed", "_settled")
 
-    def __init__(self, settled: Sequence[int], key: Callable[[int], Key], entries: list[Entry]) -> None:
+    def __init__(
+        self, settled: Sequence[int], key: Callable[[int], Key], entries: list[Entry], looked: int | None = None,
+        popped: int = 0,
+    ) -> None:  # fmt: skip
         """``settled``: jobs whose key may have changed, which grows; ``entries``: those that are pushed first, the best
-        first; that list stays as it is."""
-        self._settled, self._looked = settled, len(settled)
+        first; that list stays as it is; ``looked``: how many had settled by then, None: all; ``popped``: since."""
+        self._settled, self._looked = settled, len(settled) if looked is None else looked
         self._key = key
         self._entries = self._first = entries
         self._pushed: list[int] = []
-        self._next = 0
+        self._next = popped
         self._heap: Heap[int] | None = None
 
     def __len__(self) -> int:
@@ -244,6 +247,7 @@ NOTHING: Share = (0, 0, 0)
 # A held resource without any share weighs a thousand times its amount in KAI's units: milli-CPU, bytes, GPUs.
 _NO_SHARE = (1000.0, 1000.0, 1.0)
 _RESOURCES = (0, 1, 2)
+_MOST_KNOWN = 4096
 _MINUS_ONE = tuple(-step for step in STEPS)
 
 
@@ -259,7 +263,7 @@ class OverBound:
     requested: int
 
 
-_Standing = tuple[bool, bool, int, bool, float, float]
+Position = tuple[bool, bool, int, bool, float, float]  # what steps 1 to 6 compare, less is earlier
 
 
 class Bounds:
@@ -315,7 +319,7 @@ class Comparison(Bounds):
         fixed: list[list[int]], division: Callable[[], Division],
     ) -> None:  # fmt: skip
         super().__init__(configuration, paths, allocated, fixed)
-        self._known: dict[tuple[int, Share, Share, int, int, int], _Standing] = {}
+        self._known: dict[tuple[int, Share, Share, int, int, int], Position] = {}
         self._divided = division
         self._created = configuration.created
         self._priority = configuration.priority
@@ -339,20 +343,22 @@ class Comparison(Bounds):
         """Whether queue a comes before queue b. ``want``: what the best job of each would add; ``taken``: what
         victims chosen below it give back."""
         standing_a, standing_b = self.standing(a, want_a, taken_a), self.standing(b, want_b, taken_b)
-        if standing_a != standing_b:  # 1 to 6
-            return standing_a < standing_b
+        return standing_a < standing_b if standing_a != standing_b else self.goes_before(a, b)  # 1 to 6
+
+    def goes_before(self, a: int, b: int) -> bool:
+        """Whether it does where they stand alike."""
         below_a = within(self.allocatable[a], self.allocatable[b])
         below_b = within(self.allocatable[b], self.allocatable[a])
-        if below_a != below_b:  # 7
-            return below_a
-        return self.older(a, b)  # 8
+        return below_a if below_a != below_b else self.older(a, b)  # 7 and 8
 
-    def standing(self, q: int, want: Share, taken: Share) -> _Standing:
-        """What steps 1 to 6 compare, less is earlier; worked out once for what the queue holds."""
+    def standing(self, q: int, want: Share, taken: Share) -> Position:
+        """Worked out once for what the queue holds."""
         cpu, memory, gpu = self.allocated
         key = q, want, taken, cpu[q], memory[q], gpu[q]
         known = self._known.get(key)
         if known is None:
+            if len(self._known) > _MOST_KNOWN:
+                self._known.clear()
             known = self._known[key] = (
                 self._over_utilised(q), not self._starved(q, want), -self._priority[q], self._without_share(q, want),
                 self.dominant(q, want, taken), self.dominant(q, NOTHING, NOTHING),
@@ -473,23 +479,16 @@ class Standing:
 
     def __init__(self, frozen: Comparison) -> None:
         self._order = frozen
-        self._known: dict[int, tuple[Share, _Standing]] = {}
+        self._known: dict[int, tuple[Share, Position]] = {}
 
     def first(self, a: int, b: int, taken_a: Share, taken_b: Share) -> bool:
         """Whether queue a comes before queue b. ``taken``: what victims chosen below it give back."""
         known_a, known_b = self._known.get(a), self._known.get(b)
         key_a = known_a[1] if known_a is not None and known_a[0] == taken_a else self._look(a, taken_a)
         key_b = known_b[1] if known_b is not None and known_b[0] == taken_b else self._look(b, taken_b)
-        if key_a != key_b:
-            return key_a < key_b
-        order = self._order
-        below_a = within(order.allocatable[a], order.allocatable[b])
-        below_b = within(order.allocatable[b], order.allocatable[a])
-        if below_a != below_b:
-            return below_a
-        return order.older(a, b)
+        return key_a < key_b if key_a != key_b else self._order.goes_before(a, b)
 
-    def _look(self, q: int, taken: Share) -> _Standing:
+    def _look(self, q: int, taken: Share) -> Position:
         order, known = self._order, self._known.get(q)
         if known is None:  # worked out for attempts before this one, as a rule
             standing = order.standing(q, NOTHING, taken)

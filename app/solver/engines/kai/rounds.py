@@ -10,14 +10,15 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from app.solver import rounds
-from app.solver.engines.kai.ahead import Crowd, Job, Kind, Sums, ranked
+from app.solver.engines.kai.ahead import Ahead, Job, Kind, Sums, ranked
 from app.solver.engines.kai.configuration import CompiledConfiguration, unprotected_from
+from app.solver.engines.kai.crowd import Crowd, Turns
 from app.solver.engines.kai.job_order import Victims, best_of, worse
 from app.solver.engines.kai.jobs import Share, rank
 from app.solver.engines.kai.queue_order import (
     NOTHING,
-    Comparison,
     Entry,
+    Position,
     QueueTree,
     Standing,
     Waiting,
@@ -35,67 +36,24 @@ from app.solver.model.kai import Action
 from app.solver.model.request import RunOptions
 from app.solver.model.state import Ask, Node, State, Task, Workload
 from app.solver.question import Question, safe_point
-from app.solver.rounds import Holds, Outcome, PlacedRounds, Turn, Unit, Wakes
-
-
-class Ahead(rounds.Ahead[CompiledState]):
-    """See ``rounds.Ahead``. Changes are counted once a round may be plain; sums are made anew of a state that has
-    followed where that is less. ``_gone``: what went since the last round."""
-
-    def __init__(self, loaded: CompiledState) -> None:
-        self._loaded = loaded
-        self._moves: list[tuple[str, Workload | None]] = []
-        self._gone: set[str] = set()
-        self._sums: Sums | None = None
-        self._lost = False
-
-    def moved(self, name: str, after: Workload | None) -> bool:
-        if after is None:
-            self._gone.add(name)
-        elif name in self._gone:  # there is no telling whether it comes last now or where it was
-            self._lost = True
-        self._moves.append((name, after))
-        return True
-
-    def state(self, follow: Callable[[], CompiledState]) -> CompiledState | None:
-        self._gone.clear()
-        loaded = follow()
-        if self._sums is None or self._lost or len(self._moves) > len(loaded.workloads):
-            self._loaded, self._sums, self._lost = loaded, None, False
-            self._moves.clear()
-        return loaded
-
-    def sums(self) -> Sums | None:
-        """As of a round; None: they can't be told."""
-        self._gone.clear()
-        if self._lost:
-            return None
-        if self._sums is None:
-            self._sums = Sums(self._loaded)
-        latest: dict[str, Workload | None] = {}
-        for name, after in self._moves:
-            if after is not None and latest.get(name, after) is None:
-                self._sums.move(name, None)  # it comes last now
-            latest[name] = after
-        for name, after in latest.items():
-            self._sums.move(name, after)
-        self._moves.clear()
-        return self._sums if self._sums.known else None
+from app.solver.rounds import Holds, Leaving, Outcome, PlacedRounds, Turn, Unit, Wakes
 
 
 class PlainCycle:
     """One cycle of a crowd: nothing is on its way out, and every pod may go to any node. ``starts``: pods with places
     of their nodes; ``evictions``: victim, pod, action, and whom it is for; ``turns``: who had one, in order of the
-    first. Sums are as before once it is over.
+    first. What it moves is in ``Sums.played``.
 
     A narrower statement of ``actions``: it says nothing where an attempt is not won by the first pod of the victim
     order, or another place than that pod's would do. Source: these, ``solver``, ``search`` and ``job_order``."""
 
     def __init__(self, crowd: Crowd, now: int) -> None:
+        crowd.sums.settle()
         self._crowd, self._sums, self._jobs, self._now = crowd, crowd.sums, crowd.jobs, now
-        self._policy = crowd.configuration.policy
+        self._policy, self._flat = crowd.configuration.policy, crowd.flat
         self._order = crowd.order()
         self._lines, self._victims, self._kinds = crowd.lines.copy(), crowd.victims.copy(), dict(crowd.kinds)
+        self._vectors = crowd.vectors()
         self._placed, self._evicted = dict[int, int](), dict[int, int]()
         self._keys, self._settled = dict[int, Key](), list[int]()
         self.starts: list[tuple[Job, Task, int]] = []
@@ -104,23 +62,16 @@ class PlainCycle:
 
     def play(self) -> bool:
         """Whether all of it can be told."""
-        return self._undone(lambda: all(map(self._act, self._policy.actions)))
+        plain = all(map(self._act, self._policy.actions))
+        if not plain:
+            self._sums.settle()
+        return plain
 
     def order(self) -> list[str]:
         """All that wait, in the order of their first turns."""
-        self._undone(lambda: self._allocate(everybody=True))
+        self._allocate(everybody=True)
+        self._sums.settle()
         return [self._jobs[number].name for number in self.turns]
-
-    def _undone(self, play: Callable[[], bool]) -> bool:
-        sums = self._sums
-        free, columns, since = sums.free.copy(), (*sums.allocated, *sums.fixed), len(sums.changes)
-        held = [column.copy() for column in columns]
-        plain = play()
-        sums.free[:] = free
-        sums.changes += sums.changes[since:]
-        for column, before in zip(columns, held, strict=True):
-            column[:] = before
-        return plain
 
     def _act(self, action: Action) -> bool:
         if not self._lines:
@@ -133,10 +84,10 @@ class PlainCycle:
         """``everybody`` has a turn, whether or not anything comes of it."""
         if not (everybody or self._any_fits()):
             return True
-        tree = self._tree(self._lines)
-        while (turn := tree.next()) is not None:
+        turns = self._turns()
+        while (turn := turns.next()) is not None:
             safe_point()
-            queue, number = turn[0], turn[1].pop()
+            queue, number = turn
             self.turns.setdefault(number)
             job = self._jobs[number]
             place = None if self._is_over(job) else self._sums.best(job.request, shares=False)
@@ -145,12 +96,9 @@ class PlainCycle:
                 self._place(number, place)
             if not (everybody or self._any_fits()):
                 return True
-            tree.took(queue)  # who is left is compared, and holds what he held
+            turns.took(queue)  # who is left is compared, and holds what he held
             if place is not None and self._left(number):
-                if (line := tree.leaf(queue)) is not None:
-                    line.push(number)
-                else:
-                    tree.add(queue, Waiting(self._settled, self._key, [(self._keys[number], number)]))
+                turns.push(queue, number)
         return True
 
     def _is_over(self, job: Job) -> bool:
@@ -158,14 +106,27 @@ class PlainCycle:
         return self._order.passed(job.queue, job.want, preemptible=job.preemptible) is not None
 
     def _any_fits(self) -> bool:
-        vectors = {request.vector for (_, request, _), count in self._kinds.items() if count}
-        return any(self._sums.with_room(vector)[1] for vector in vectors)
+        kinds, with_room = self._kinds.items(), self._sums.with_room
+        return any(
+            with_room(vector)[1] and any(count and request.vector == vector for (_, request, _), count in kinds)
+            for vector in self._vectors
+        )
 
     def _tree(self, lines: dict[int, list[Entry]]) -> QueueTree[Waiting]:
+        """All queues that have ``lines``, the one whose job is best first."""
         tree = QueueTree[Waiting](self._crowd.tree.parent, self._first)
         for queue, entries in sorted(lines.items(), key=lambda of: of[1][0]):
             tree.add(queue, Waiting(self._settled, self._key, entries))
         return tree
+
+    def _turns(self) -> Turns:
+        tree = None if self._flat else self._tree(self._lines)
+        moved, settled, goes_before = self._sums.played, self._settled, self._order.goes_before
+        return Turns(self._lines, moved, settled, self._key, self._standing, goes_before, tree)
+
+    def _standing(self, queue: int, number: int) -> Position:
+        """What the queue is compared by if that job is its best."""
+        return self._order.standing(queue, self._jobs[number].want, NOTHING)
 
     def _first(self, a: QueueNode[Waiting], b: QueueNode[Waiting]) -> bool:
         want_a, want_b = self._jobs[best_of(a).first()].want, self._jobs[best_of(b).first()].want
@@ -177,8 +138,7 @@ class PlainCycle:
     def _place(self, number: int, place: int) -> None:
         """The next pod of the job goes there."""
         job = self._jobs[number]
-        self._sums.take(place, job.request.vector, 1)
-        self._sums.hold(job.queue, job.want, 1, preemptible=job.preemptible)
+        self._sums.play(job, place, 1)
         self._placed[number] = self._placed.get(number, 0) + 1
         self._kinds[job.queue, job.request, job.preemptible] -= not self._left(number)
         self._rank(number)
@@ -212,34 +172,37 @@ class PlainCycle:
             return True
         if self._crowd.protects:
             return False
-        left, tree = self._kinds.copy(), self._tree(self._lines)
-        while (turn := tree.next()) is not None:
+        left, turns = self._kinds.copy(), self._turns()
+        while (turn := turns.next()) is not None:
             safe_point()
-            queue, number = turn[0], turn[1].pop()
-            tree.took(queue)
+            queue, number = turn
+            turns.took(queue)
             job = self._jobs[number]
             kind = queue, job.request, job.preemptible
             left[kind] -= 1
             if action == "reclaim" and not self._may_reclaim(kind):
                 continue
-            if not self._has_chance(action, kind, self._key(number)):
+            if not self._has_chance(action, kind, self._key(number)[0]):
                 of_queue = {other: count for other, count in left.items() if other[0] == queue}
-                if self._hope(action, of_queue, tree):
+                if self._hope(action, of_queue, turns):
                     return False
             elif not self._solve(action, number):
                 return False
-            elif not self._hope(action, left, tree):
+            elif not self._hope(action, left, turns):
                 return True
         return True
 
-    def _hope(self, action: Action, left: Mapping[Kind, int], tree: QueueTree[Waiting] | None) -> bool:
-        """Whether any of those left has a chance. ``tree``: they in their order; None: everybody is left."""
+    def _hope(self, action: Action, left: Mapping[Kind, int], turns: Turns | None) -> bool:
+        """Whether any of those left has a chance. ``turns``: they in their order; None: everybody is left."""
         for kind, count in left.items():
-            line = self._lines.get(kind[0]) if tree is None else tree.leaf(kind[0])
-            if count and line:
-                key = line[0][0] if isinstance(line, list) else self._key(line.first())  # none has a higher priority
-                if (action == "preempt" or self._may_reclaim(kind)) and self._has_chance(action, kind, key):
-                    return True
+            if not count:
+                continue
+            queue = kind[0]
+            best = self._lines[queue][0][0][0] if turns is None else turns.best(queue)
+            if best is None or (action == "reclaim" and not self._may_reclaim(kind)):
+                continue
+            if self._has_chance(action, kind, best):
+                return True
         return False
 
     def _may_reclaim(self, kind: Kind) -> bool:
@@ -250,13 +213,13 @@ class PlainCycle:
             preemptible or holds_within(plus(order.held_fixed(queue), want), order.deserved[queue])
         )
 
-    def _has_chance(self, action: Action, kind: Kind, key: Key) -> bool:
-        """Whether there are victims for it, and preempt's bound."""
+    def _has_chance(self, action: Action, kind: Kind, priority: int) -> bool:
+        """Whether there are victims for it, and preempt's bound. ``priority``: as keys have it."""
         queue, request, preemptible = kind
         if action == "reclaim":
             return bool(self._losing(queue, request.want))
         victims = self._victims.get(queue)
-        if victims is None or victims[-1][0][0] <= key[0]:
+        if victims is None or victims[-1][0][0] <= priority:
             return False
         return preemptible or self._order.over_deserved(queue, request.want) is None
 
@@ -270,22 +233,20 @@ class PlainCycle:
 
     def _solve(self, action: Action, number: int) -> bool:
         """Whether the job has its place once the first pod of the victim order is gone, and that is the only one."""
-        job, sums, order = self._jobs[number], self._sums, self._order
+        job, sums = self._jobs[number], self._sums
         vector = job.request.vector
         if self._is_over(job) or number in self._evicted or sums.with_room(vector)[1]:
             return False
-        before = order.frozen() if action == "reclaim" else order
-        v = self._worst(action, job, before)
+        v = self._worst(action, job)
         victim = self._jobs[v]
         if v in self._placed or victim.started > self._now:
             return False
+        if action == "reclaim" and not self._is_fair(job, victim):  # judged by what queues hold before
+            return False
         task = victim.runs[-1 - self._evicted.get(v, 0)]
         place = sums.place[task.node or ""]
-        sums.take(place, victim.request.vector, -1)
-        sums.hold(victim.queue, victim.want, -1, preemptible=victim.preemptible)
-        if not sums.takes(place, vector):
-            return False
-        if action == "reclaim" and not (self._goes_first(number, v) and self._is_fair(job, victim, before)):
+        sums.play(victim, place, -1)
+        if not sums.takes(place, vector) or (action == "reclaim" and not self._goes_first(number, v)):
             return False
         self._evicted[v] = self._evicted.get(v, 0) + 1
         self._place(number, place)
@@ -293,7 +254,7 @@ class PlainCycle:
         self.evictions.append((victim, task, action, job))
         return not sums.with_room(victim.request.vector)[1]  # where it does, the victim may move
 
-    def _worst(self, action: Action, job: Job, before: Comparison) -> int:
+    def _worst(self, action: Action, job: Job) -> int:
         """The first of the victim order."""
         if action == "preempt":
             return self._victims[job.queue][-1][1]
@@ -301,10 +262,16 @@ class PlainCycle:
         placed = next((number for (_, number), _ in worst if number in self._placed), None)
         if len(worst) == 1 or placed is not None:
             return worst[0][0][1] if placed is None else placed
-        tree = QueueTree[Victims](self._crowd.tree.parent, partial(worse, Standing(before)))
-        for (key, number), queue in sorted(worst, reverse=True):
+        gives = list[Share]()
+        for (_, number), _ in worst:
             victim, active = self._jobs[number], len(self._jobs[number].runs) - self._evicted.get(number, 0)
-            holds = victim.want[0] * active, victim.want[1] * active, victim.want[2] * active
+            gives.append((victim.want[0] * active, victim.want[1] * active, victim.want[2] * active))
+        if self._flat:  # whoever stands last, alone, is at the top of their heap
+            standings = [self._order.standing(of[1], NOTHING, holds) for of, holds in zip(worst, gives, strict=True)]
+            if standings.count(last := max(standings)) == 1:
+                return worst[standings.index(last)][0][1]
+        tree = QueueTree[Victims](self._crowd.tree.parent, partial(worse, Standing(self._order)))
+        for ((key, number), queue), holds in sorted(zip(worst, gives, strict=True), reverse=True):
             tree.add(queue, Victims([(key, Victim(number, key, [], holds, others=False))], NOTHING))
         turn = tree.next()
         assert turn is not None
@@ -313,12 +280,18 @@ class PlainCycle:
     def _goes_first(self, number: int, v: int) -> bool:
         """Whether the job has its turn before the victim, which would take its place again. The job competes as a gang
         of the one pod, in 0.17 with what it runs."""
-        job, victim, lines = self._jobs[number], self._jobs[v], self._lines.copy()
-        key, of_victim = self._key(number), self._key(v)
+        job, victim, key, of_victim = self._jobs[number], self._jobs[v], self._key(number), self._key(v)
         active = len(victim.runs) - self._evicted.get(v, 0) - 1
-        if not self._policy.release.carries_running:
-            put_in_line(lines, job.queue, number, key, ranked(key, 0))
-        put_in_line(lines, victim.queue, v, of_victim, ranked(of_victim, rank(active, 1)))
+        alone = key if self._policy.release.carries_running else ranked(key, 0)
+        others = ranked(of_victim, rank(active, 1)), v
+        if self._flat and (alone, number) <= self._lines[job.queue][0]:
+            line = [entry for entry in self._lines.get(victim.queue, [])[:2] if entry[1] != v]
+            first = min(line[0], others)[1] if line else v
+            if self._standing(job.queue, number) < self._standing(victim.queue, first):
+                return True  # whoever else has a turn, they are compared like this until the job has had its own
+        lines = self._lines.copy()
+        put_in_line(lines, job.queue, number, key, alone)
+        put_in_line(lines, victim.queue, v, of_victim, others[0])
         tree = self._tree(lines)
         while (turn := tree.next()) is not None:
             first = turn[1].pop()
@@ -327,8 +300,8 @@ class PlainCycle:
                 return first == number
         return False
 
-    def _is_fair(self, job: Job, victim: Job, before: Comparison) -> bool:
-        balance, want = Balance(before, self._crowd.tree), victim.want
+    def _is_fair(self, job: Job, victim: Job) -> bool:
+        balance, want = Balance(self._order, self._crowd.tree), victim.want
         remaining, involved = dict[int, Share](), dict[int, set[int]]()
         taken = Taken(want, want, lambda: [want])
         return (
@@ -428,9 +401,13 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
 
     def _outcome(self, crowd: Crowd, cycle: PlainCycle, now: int) -> Outcome:
         tasks, when, names = dict[str, list[Task]](), to_datetime(now), crowd.tree.names
+        pods = list[Task | None]()
         for job, task, place in cycle.starts:
             placed = replace(task, node=crowd.sums.names[place], started_at=when, state="running")
             tasks.setdefault(job.name, []).append(placed)
+            pods.append(placed)
+        for _, task, _, _ in cycle.evictions:
+            pods += task, None  # whoever takes the place waits for it
         evictions = [
             PlannedEviction(
                 workload=victim.name, task=task.name, queue=names[victim.queue], node=task.node, reason=action,
@@ -438,11 +415,12 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             )
             for victim, task, action, job in cycle.evictions
         ]  # fmt: skip
-        return Outcome(
-            lambda: (sorted(self.waiting), PlainCycle(crowd, now).order()),
-            lambda leaving: self._turn(tasks, [eviction for eviction in evictions if not leaving(eviction)], now),
-            evictions,
-        )
+
+        def carry_out(leaving: Leaving) -> Turn:
+            crowd.sums.keep(pods)
+            return self._turn(tasks, [eviction for eviction in evictions if not leaving(eviction)], now)
+
+        return Outcome(lambda: (sorted(self.waiting), PlainCycle(crowd, now).order()), carry_out, evictions)
 
     def _turn(self, tasks: dict[str, list[Task]], evicted: list[PlannedEviction], now: int) -> Turn:
         """A round that was told is carried out."""
