@@ -57,13 +57,31 @@ class Ahead(rounds.Ahead[CompiledState]):
             left, came = [t for t in left if id(t) not in stay], [t for t in came if id(t) not in stay]
         if before is not None and left:
             self.grown += 1
-            for task in left:
-                self._count(before, task, -1)
+            if after is not None and before.queue == after.queue and self._mark(after.queue, left, came):
+                came = []
+            else:
+                for task in left:
+                    self._count(before, task, -1)
         if after is not None:
             self.running[name] = after
             if not all(self._count(after, task, 1) for task in came):
                 return False
         return self._state.room + self._asked < WIDEST
+
+    def _mark(self, queue: str, left: list[Task], came: list[Task]) -> bool:
+        """Whether tasks stay where they are, and are being preempted from now on."""
+        effects: list[Effect] = []
+        if len(left) != len(came):
+            return False
+        for task, marked in zip(left, came, strict=True):
+            alike = task.requests is marked.requests and task.count == marked.count and task.node == marked.node
+            effect = self._effect(queue, marked) if alike and task.state != marked.state == "preempted" else None
+            if effect is None:
+                return False
+            effects.append(effect)
+        for effect in effects:
+            self.overlay.mark(effect)
+        return True
 
     def tasks(self) -> CompiledState:
         """The state with what runs now, but for what it sums up."""

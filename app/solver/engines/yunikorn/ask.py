@@ -9,10 +9,21 @@ from msgspec.structs import replace
 
 from app.solver.engines.yunikorn import candidates as nodes
 from app.solver.engines.yunikorn import shipped
-from app.solver.engines.yunikorn.candidates import Alone, Found, Outcome, Reach, Silent, candidates, joined, reach
+from app.solver.engines.yunikorn.candidates import (
+    Alone,
+    Common,
+    Found,
+    Outcome,
+    Reach,
+    Silent,
+    candidates,
+    joined,
+    reach,
+)
 from app.solver.engines.yunikorn.configuration import SECOND
 from app.solver.engines.yunikorn.guarantees import (
     Allowance,
+    Bounds,
     Giving,
     Need,
     Needs,
@@ -99,6 +110,7 @@ class Lawful:
                     enough &= (gives >= need.amount) & self._below(need.queue, among)
         of = self._request, _common(state, self._request, self._within, self._path.of)
         alone = Alone(state, of, among, enough)
+        alone.signs = _signs(self._overlay, self._within.claim)
         if not self._pool.cancelled and self._request.ask.id not in self._overlay.holders():
             self._overlay.victims = alone
         return alone.next(self._allowance)
@@ -243,9 +255,31 @@ def _taker(state: CompiledState, request: Request) -> Hashable:
     return request.alike, request.priority, request.application if request.application in state.queue_of else None
 
 
-def _common(state: CompiledState, request: Request, within: Reach, over: Sequence[Need]) -> Hashable:
+def _common(state: CompiledState, request: Request, within: Reach, over: Sequence[Need]) -> Common:
     """Equal for asks that find the same victims, one after the other, as long as they alone evict."""
     return state, _taker(state, request), tuple(within.ceiling), over
+
+
+def _signs(overlay: Overlay, claim: int | None) -> tuple[int | None, list[bool]]:
+    """Where nobody starts, what else ``reach`` of an ask hangs on."""
+    return claim, [left < 0 for left in overlay.slack]
+
+
+def next_alike(overlay: Overlay, request: Request, bounds: Bounds) -> Outcome | None:
+    """``look_for_victims`` of an ask that holds no node, where it takes the next of the victims that were there for
+    asks like it; ``bounds``: theirs. None: that has to be seen."""
+    alone: Alone | None = overlay.victims
+    if alone is None or alone.given is not None or (claim := bounds.claim(overlay)) is None:
+        return None
+    state, taker, _, over = alone.of[1]
+    same = state is overlay.state and alone.signs == _signs(overlay, claim) and taker == _taker(state, request)
+    if not same or over != bounds.needs(overlay):
+        return None
+    following = alone.next(Allowance(state, law_2_slack(overlay, request)))
+    if following is None:
+        overlay.victims = None  # it is not looked at twice
+        return None
+    return Outcome("preempt", following.node, following.victims, attempted=True)
 
 
 def _next(overlay: Overlay, request: Request, within: Reach) -> Found | None:

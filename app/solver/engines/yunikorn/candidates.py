@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.solver.compiled import ROOTLESS
 from app.solver.engines.yunikorn.configuration import Amounts
-from app.solver.engines.yunikorn.guarantees import SURE, Allowance, claim_of, levels, over_any, over_guarantee
+from app.solver.engines.yunikorn.guarantees import SURE, Allowance, Need, claim_of, levels, over_any, over_guarantee
 from app.solver.engines.yunikorn.overlay import Held, Overlay, Request
 from app.solver.engines.yunikorn.state import Bools, CompiledState, Ints
 from app.solver.model.decision import Change, Explanation
@@ -369,14 +369,21 @@ class Found(msgspec.Struct, frozen=True):
     failed: str | None = None
 
 
+Common = tuple[CompiledState, Hashable, tuple[int, ...], Sequence[Need]]
+"""What asks have in common that find the same victims, one after the other: a state, who takes them, the ceilings of
+the reach, and what limits lack."""
+
+
 class Alone:
     """Victims each of whom makes room alone, one on a node, by the nodes' names. ``of``: an ask, and what others have
-    in common with it that take the next one; ``given``: the last one, until it is evicted."""
+    in common with it that take the next one; ``given``: the last one, until it is evicted; ``signs``: what
+    the reach of an ask that takes one hangs on while they alone evict."""
 
-    __slots__ = ("_among", "_enough", "_on", "_order", "given", "of", "state")
+    __slots__ = ("_among", "_enough", "_on", "_order", "given", "of", "signs", "state")
 
-    def __init__(self, state: CompiledState, of: tuple[Request, Hashable], among: Ints, enough: Bools) -> None:
+    def __init__(self, state: CompiledState, of: tuple[Request, Common], among: Ints, enough: Bools) -> None:
         self.state, self.of, self.given = state, of, list[int]()
+        self.signs: tuple[int | None, list[bool]] | None = None
         self._among, self._enough, self._on = among, enough, state.node[among]
         where = np.unique(self._on[enough])
         self._order = iter(where[state.node_rank[where].argsort()].tolist())

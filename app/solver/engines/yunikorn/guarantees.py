@@ -346,7 +346,8 @@ def has_headroom(overlay: Overlay, request: Request) -> bool:
 
 
 class Bounds:
-    """``has_headroom`` and ``claim_of`` of all asks that are alike and hold no node, of which ``request`` is one."""
+    """``has_headroom``, ``claim_of`` and ``path_needs`` of all asks that are alike and hold no node, of which
+    ``request`` is one."""
 
     __slots__ = ("_cells", "_expects", "_limits")
 
@@ -357,7 +358,7 @@ class Bounds:
         self._limits = [
             (q, r, most - needs[r]) for q in path for r, most in (state.limit[q] or {}).items() if r in needs
         ]
-        self._cells = [(cell, (q, r)) for q in path for r, cell in queues.cells[q].items() if r in needs]
+        self._cells = [(cell, q, r) for q in path for r, cell in queues.cells[q].items() if r in needs]
 
     def have_headroom(self, overlay: Overlay) -> bool:
         """Whether every limit takes one of them now."""
@@ -366,10 +367,19 @@ class Bounds:
             return not [q for q, r, most in self._limits if allocated[q][r] + coming.get((q, r), 0) > most]
         return not [q for q, r, most in self._limits if allocated[q][r] > most]  # a generator takes twice as long
 
-    def have_claim(self, overlay: Overlay) -> bool:
-        """Whether they have a claim against anybody."""
+    def claim(self, overlay: Overlay) -> int | None:
+        """The lowest queue of their path that is under its guarantee."""
         slack, coming = overlay.slack, overlay.coming
-        return bool([cell for cell, of in self._cells if slack[cell] > coming.get(of, 0)])
+        for cell, q, r in self._cells:
+            if slack[cell] > (coming.get((q, r), 0) if coming else 0):
+                return q
+        return None
+
+    def needs(self, overlay: Overlay) -> tuple["Need", ...]:
+        """What limits on their path lack."""
+        used, leaving, coming = overlay.allocated, overlay.preempting, overlay.coming
+        of = [(q, r, used[q][r] - leaving[q][r] + coming.get((q, r), 0) - most) for q, r, most in self._limits]
+        return tuple([Need(r, over, q) for q, r, over in of if over > 0])
 
 
 def over_limit_of_nothing(overlay: Overlay, request: Request) -> bool:

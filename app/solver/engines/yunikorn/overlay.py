@@ -353,6 +353,12 @@ class Overlay:
                 self.use()[node] = self.state.use_of(node, free)
             self.touched.append(node)
 
+    def mark(self, effect: Effect) -> None:
+        """A task that runs is being preempted."""
+        self._shift(self.preempting, effect.queue, effect.amounts, 1)
+        for cell, amount in effect.slack:
+            self.slack[cell] += amount
+
     def holders(self) -> frozenset[str]:
         """The asks that hold a node."""
         if self._holders is None:

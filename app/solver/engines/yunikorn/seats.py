@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from app.solver.engines.yunikorn.ahead import Ahead, Line, Look, Member, Since, Waiting, merge, remove_turn
-from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, look_for_victims, may_find, place
+from app.solver.engines.yunikorn.ask import ATTEMPTS, Context, apply, look_for_victims, may_find, next_alike, place
 from app.solver.engines.yunikorn.candidates import SILENT, Outcome
 from app.solver.engines.yunikorn.guarantees import has_headroom
 from app.solver.engines.yunikorn.overlay import CHECK_EVERY, Overlay, Request, Turn, ask_problems, asked_of
@@ -141,7 +141,13 @@ class Seats:
     def request(self, waiting: Waiting) -> Request:
         """Its own, which names it."""
         if waiting.request is None:
-            waiting.request = asked_of(self.ahead.overlay.state, _sure(waiting.ask)).requests[0]
+            ask, line = waiting.ask, waiting.line
+            assert line is not None
+            waiting.request = replace(
+                line.request, ask=ask, task=ask.tasks[0], priority=waiting.priority, created=waiting.turn[1],
+                checked=waiting.look.last, triggered=ask.yunikorn is not None and ask.yunikorn.triggered_preemption,
+                application=ask.workload or ask.id,
+            )  # fmt: skip
         return waiting.request
 
     def looked(self, waiting: Waiting, now: int) -> None:
@@ -231,8 +237,7 @@ class Seats:
                 break
             for of in {look, *(waiting.look for _, waiting in look.members if look.left)}:
                 of.tried = begun
-        ages = next((until for until, waiting in self._young if waiting.line is not None), None)
-        rests = next((until for until, look in self._resting if look.waits(version)), None)
+        wakes = self._wakes_at(version)
         for waiting, _ in cycle.evicting:
             self.looked(waiting, now)
         for line, members in cycle.tried.items():
@@ -247,7 +252,18 @@ class Seats:
                 line.awake = line.awake[len(members) :]  # who came before has looked as well, or has left
             line.look = None
             self._resting.append((now + CHECK_EVERY, look))
-        return min((instant for instant in (ages, rests) if instant is not None), default=None)
+        return wakes
+
+    def _wakes_at(self, version: int) -> int | None:
+        young = None
+        for until, waiting in self._young:
+            if waiting.line is not None:
+                young = until
+                break
+        for until, look in self._resting:
+            if look.waits(version):
+                return until if young is None else min(young, until)
+        return young
 
     def retry(self, waiting: Waiting, version: int) -> int | None:
         """When time alone lets it try again, as of the last cycle that was carried out, and its version."""
@@ -435,7 +451,7 @@ class _Trial:
         runs = waiting.job in self._ahead.running
         like = None if runs or waiting.ask.id in self._ahead.running else (line, waiting.priority)
         if like not in self._vain and not self._has_no_claim(line):
-            outcome = self._search(waiting, runs=runs)
+            outcome = self._search(waiting, line, runs=runs)
             if outcome.kind == "admit" or outcome.cancelled:
                 return False
             if outcome.kind != "wait":
@@ -447,22 +463,26 @@ class _Trial:
         self._tried[line] = [*self._tried[line], member] if line in self._tried else [member]
         return True
 
-    def _search(self, waiting: Waiting, *, runs: bool) -> Outcome:
+    def _search(self, waiting: Waiting, line: Line, *, runs: bool) -> Outcome:
         """What comes of its look, which is carried out."""
         overlay, request, in_vain = self._own(), self._seats.request(waiting), self._ahead.in_vain
         overlay.state = self._ahead.tasks()
         request = replace(request, application=waiting.job) if runs else request
-        outcome, vain = Outcome.wait("no-node"), in_vain[request.queue]
-        if vain < _IN_VAIN or may_find(overlay, request, self._now):
-            headroom, context = has_headroom(overlay, request), Context(self._now, scored=True)
-            outcome = look_for_victims(overlay, request, context, SILENT, headroom=headroom, shared=True)
-            in_vain[request.queue] = vain + 1 if outcome.kind == "wait" and vain < _IN_VAIN else 0
+        vain = in_vain[request.queue]
+        if (outcome := next_alike(overlay, request, line.bounds)) is not None:
+            in_vain[request.queue] = 0
+        else:
+            outcome = Outcome.wait("no-node")
+            if vain < _IN_VAIN or may_find(overlay, request, self._now):
+                headroom, context = line.bounds.have_headroom(overlay), Context(self._now, scored=True)
+                outcome = look_for_victims(overlay, request, context, SILENT, headroom=headroom, shared=True)
+                in_vain[request.queue] = vain + 1 if outcome.kind == "wait" and vain < _IN_VAIN else 0
         if outcome.kind == "preempt" and not outcome.cancelled:
             apply(overlay, request, outcome)
         return outcome
 
     def _has_no_claim(self, line: Line) -> bool:
         """Nobody in the line finds anybody."""
-        if line not in self._claimless and self._lawful and not line.bounds.have_claim(self.overlay):
+        if line not in self._claimless and self._lawful and line.bounds.claim(self.overlay) is None:
             self._claimless.add(line)
         return line in self._claimless
