@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.solver.engines.yunikorn.ask import may_find, place
+from app.solver.engines.yunikorn.ask import Context, apply, look_for_victims, may_find, next_alike, place
+from app.solver.engines.yunikorn.candidates import SILENT, Outcome
+from app.solver.engines.yunikorn.guarantees import Bounds, has_headroom
 from app.solver.engines.yunikorn.overlay import Overlay, requests_of
 from app.solver.model.base import micros
 from app.solver.model.state import Ask
@@ -24,7 +26,7 @@ from tests.support.yunikorn_laws import (
     tenants,
     worlds,
 )
-from tests.support.yunikorn_world import Json, World, grouped
+from tests.support.yunikorn_world import Json, World, app, ask, grouped, node, queue, task
 
 ROUNDS = 40
 
@@ -134,6 +136,37 @@ def test_whoever_can_find_nobody_is_told_to_wait(met: Met, kind: Worlds) -> None
     check()
 
 
+def test_the_next_victim_for_asks_that_are_alike_is_the_one_that_a_search_comes_to(met: Met) -> None:
+    @examples(400, QUICK)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        of = data.draw(_many_nodes())
+        wants = st.sampled_from(["root.a", "root.a", "root.a", "root.b"]), st.integers(1, 2), st.integers(0, 2)
+        kinds = data.draw(st.lists(st.tuples(*wants), min_size=2, max_size=2))
+        state, context, following = of.compiled(), Context(micros(of.now), scored=True), list[Outcome]()
+        overlay, searched = Overlay(state), Overlay(state)
+        for i, drawn in enumerate(data.draw(st.lists(st.sampled_from([0, 0, 1]), min_size=4, max_size=10))):
+            leaf, amount, priority = kinds[drawn]
+            wanted = ask(f"ask-{i}", leaf, {"vcore": amount}, 40, priority=priority)
+            request = requests_of(state, msgspec.convert(wanted, Ask))[0]
+            searched.victims = None
+            searched.vain.clear()
+            headroom = has_headroom(searched, request)
+            outcome = look_for_victims(searched, request, context, SILENT, headroom=headroom, shared=True)
+            told = follows = next_alike(overlay, request, Bounds(state, request))
+            if told is None:
+                told = look_for_victims(overlay, request, context, SILENT, headroom=headroom, shared=True)
+            assert (told.kind, told.node, told.victims) == (outcome.kind, outcome.node, outcome.victims), of.body(
+                wanted
+            )
+            following += [] if follows is None else [follows]
+            for on in (overlay, searched):
+                apply(on, request, told)
+        met(following)
+
+    check()
+
+
 @pytest.mark.parametrize("kind", [worlds(), tenants()], ids=["worlds", "tenants"])
 def test_preemption_comes_to_rest_and_nobody_is_evicted_in_vain(kind: Worlds) -> None:
     coming_to_rest("documented", kind)()
@@ -159,3 +192,22 @@ def test_quotas_decide_the_same_as_resource_groups(data: st.DataObject) -> None:
 def test_the_released_rules_evict_in_vain_or_never_rest() -> None:
     with pytest.raises(AssertionError):
         coming_to_rest("shipped", worlds())()
+
+
+@st.composite
+def _many_nodes(draw: st.DrawFn) -> World:
+    """Nodes that are full of small tasks, of queues with something guaranteed."""
+    leaves = ["root.a", "root.b", "root.c", "root.d"]
+    promises = st.sampled_from([{}, {"vcore": 1}, {"vcore": 2}, {"vcore": 4}])
+    wanted = st.one_of(st.tuples(st.integers(1, 8), st.none()), st.tuples(st.integers(1, 3), st.integers(3, 5)))
+    queues = [queue("root"), queue("root.a", {"vcore": draw(wanted)})]
+    queues += [queue(leaf, draw(promises)) for leaf in leaves[1:]]
+    nodes = [node(f"n{i}", {"vcore": draw(st.sampled_from([1, 2, 2]))}) for i in range(draw(st.integers(3, 9)))]
+    workloads = {leaf: app(f"app-{leaf}", leaf) for leaf in leaves[1:]}
+    for i, there in enumerate(nodes):
+        room = there["capacity"]["vcore"]
+        for unit, amount in enumerate(draw(st.sampled_from([[room], [1] * room]))):
+            leaf, priority = draw(st.sampled_from(leaves[1:])), draw(st.sampled_from([0, 0, 1]))
+            one = task(f"{i}-{unit}", there["name"], {"vcore": amount}, draw(st.integers(100, 104)), priority=priority)
+            workloads[leaf]["tasks"].append(one)
+    return World(queues=queues, nodes=nodes, workloads=list(workloads.values()))
