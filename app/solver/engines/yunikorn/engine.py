@@ -185,14 +185,14 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         return self._waiting
 
     def question(self, now: int, holds: Holds) -> Question:
-        asks: list[Ask] = []
+        asks, running = list[Ask](), {job: holds(job) for job in self._asks}
         for waiting in self._in_order().values():
-            running = holds(waiting.job)
-            sent = waiting.sent.get(running)
+            runs = running[waiting.job]
+            sent = waiting.sent.get(runs)
             if sent is None or sent[0] != waiting.look.last:
                 of = waiting.asked()
-                ask = replace(of, workload=waiting.job) if running else self._of_application(of, waiting.job)
-                sent = waiting.sent[running] = waiting.look.last, ask
+                ask = replace(of, workload=waiting.job) if runs else self._of_application(of, waiting.job)
+                sent = waiting.sent[runs] = waiting.look.last, ask
             asks.append(sent[1])
         return Question(now, asks, "cycle", _NO_OPTIONS)
 
