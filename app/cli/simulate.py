@@ -183,7 +183,7 @@ def _runs(
     configurations = Compiled(None)
     path = request.trace if isinstance(request.trace, str) else None
     for number, (name, variant) in enumerate(list(variants_of(request, configurations))):
-        watch = None if not name else parting.other(name) if number else parting.first(name)
+        course = None if not name else parting.other(name) if number else parting.first(name)
         total: int | None = None
         if path is not None:
             total = _checked(path, variant, configurations)
@@ -191,7 +191,7 @@ def _runs(
             spool = None if plot is None else spools.enter_context(Spool())
             sink = _Files(name, files, spool)
             listed = None if path is None else _jobs(path)
-            summary = run(variant, configurations, sink, lambda: False, listed, total, watch)
+            summary = run(variant, configurations, sink, lambda: False, listed, total, course)
             sink.close()
             if plot is not None and spool is not None:
                 of = plot.with_stem(f"{plot.stem}-{_FILE_NAME.sub('_', name)}") if name else plot

@@ -205,9 +205,9 @@ class Simulating:
         parting = Parting()
         for number, (name, variant) in enumerate(variants):
             sink = _Storing(number, name, work, self._limits, differing)
-            watch = None if differing is None else parting.other(name) if number else parting.first(name)
+            course = None if differing is None else parting.other(name) if number else parting.first(name)
             listed = None if jobs is None else jobs()
-            summary = simulate(variant, self._configurations, sink, work.check, listed, total, watch)
+            summary = simulate(variant, self._configurations, sink, work.check, listed, total, course)
             summaries.append(VariantSummary(name=name, summary=summary, parted=parting.parted.get(name)))
         return _encode(Outcome(variants=summaries, differences=[] if differing is None else differing.largest()))
 

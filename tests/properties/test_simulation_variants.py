@@ -15,15 +15,18 @@ from msgspec.structs import replace
 from app.answering.sources import Compiled
 from app.jobs.repository import Chunk, Claimed
 from app.jobs.worker import ChunkWriter, Work, lines_of
-from app.simulations.core.scenario import in_order
+from app.simulations.core.run import Parting, simulate
+from app.simulations.core.scenario import in_order, variants_of
+from app.simulations.core.sink import Silence
+from app.simulations.core.state import SimulatedCluster
 from app.simulations.results import Outcome, VariantSummary
-from app.simulations.schemas import Change, Job, SimulationRequest, Trace
+from app.simulations.schemas import Change, Job, Parted, SimulationRequest, Trace
 from app.simulations.service import Limits, Simulating
 from app.solver.model.base import micros
 from app.solver.model.request import Variant
-from tests.properties.runs import ENGINES, prefix, requests
-from tests.support.profiles import examples
-from tests.unit.simulations.running import START
+from tests.properties.runs import ENGINES, contended, prefix, requests
+from tests.support.profiles import Met, examples
+from tests.unit.simulations.running import START, without_hopeless
 
 TRACE = UUID(int=1)
 
@@ -85,6 +88,31 @@ def test_a_variant_alone_gives_the_same_bytes(engine: str) -> None:
             assert msgspec.json.encode(alone) == msgspec.json.encode(unparted)
             theirs = {name.partition("/")[2]: text for name, text in streams.items() if name.startswith(f"{number}/")}
             assert theirs == {name.partition("/")[2]: text for name, text in own.items()}
+
+    check()
+
+
+def parted(request: SimulationRequest, engine: str) -> Parted | None:
+    """Where it parts from itself with larger quotas."""
+    parting = Parting()
+    several = replace(request, variants=variants(engine)[:2])
+    for number, (name, variant) in enumerate(variants_of(several, Compiled(None))):
+        course = parting.other(name) if number else parting.first(name)
+        simulate(variant, Compiled(None), Silence(), lambda: False, course=course)
+    return parting.parted.get("more")
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "kube-scheduler"])  # it has no quotas
+def test_courses_part_in_one_round_whether_rounds_are_told_or_asked(met: Met, engine: str) -> None:
+    @given(contended(engine) if engine == "yunikorn" else requests([engine]))
+    @examples(8 if engine == "ytsaurus" else 24)
+    def check(request: SimulationRequest) -> None:
+        possible = without_hopeless(request)
+        told = parted(possible, engine)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SimulatedCluster, "go_ahead", lambda *_: None)
+            assert parted(possible, engine) == told
+        met([told] if told is not None else [])
 
     check()
 

@@ -7,11 +7,12 @@ carried out, and the next one is asked of what came of it.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from app.answering.comparison import Difference, parted
 from app.answering.sources import Configurations
 from app.simulations.core.scenario import Scenario, scenario_of
-from app.simulations.core.sink import LATEST, Asked, Sink, Stopped, Watch, time_of
+from app.simulations.core.sink import LATEST, Carried, Course, Sink, Stopped, Watch, time_of
 from app.simulations.core.world import World
 from app.simulations.schemas import Job, Parted, SimulationRequest, Summary
 from app.solver import solve
@@ -25,18 +26,21 @@ def simulate(
     stop: Callable[[], bool],
     jobs: Iterable[Job] | None = None,
     total: int | None = None,
-    watch: Watch | None = None,
+    course: Course | None = None,
 ) -> Summary:
     """Run a request without variants. ``jobs``: those of its trace, in order of submission, where the trace is no list;
-    ``total``: how many. ``stop`` is asked before every round and every instant, ``watch`` shown every round.
+    ``total``: how many. ``stop`` is asked before every round and every instant, ``course`` shown what every round comes
+    to.
 
     Raises Stopped, InvalidInput (nothing has happened then), and what ``configurations`` raises."""
-    return run(scenario_of(request, configurations, jobs, total), sink, stop, watch)
+    return run(scenario_of(request, configurations, jobs, total), sink, stop, course=course)
 
 
-def run(scenario: Scenario, sink: Sink, stop: Callable[[], bool], watch: Watch | None = None) -> Summary:
-    """See ``simulate``. ``watch`` is shown every round."""
-    clock = Clock(World(scenario, sink, watch), stop)
+def run(
+    scenario: Scenario, sink: Sink, stop: Callable[[], bool], watch: Watch | None = None, course: Course | None = None
+) -> Summary:
+    """See ``simulate``. ``watch`` is shown every round with its whole answer: each is asked for it."""
+    clock = Clock(World(scenario, sink, watch, course), stop)
     clock.run()
     return clock.world.summary(clock.end)
 
@@ -46,7 +50,7 @@ _MOST = 20
 
 class Parting:
     """Where the course of a variant leaves the first one's: in the first round that they decide otherwise. Up to there
-    the situation is the same. Is shown every round of the first variant before all others."""
+    the situation is the same. Follows every round of the first variant before all others."""
 
     def __init__(self) -> None:
         self.parted: dict[str, Parted] = {}
@@ -54,44 +58,48 @@ class Parting:
         self._rounds: list[int] = []
         self._configured: list[tuple[int, Configured]] = []
 
-    def first(self, name: str) -> Watch:
-        """Who watches the first variant."""
+    def first(self, name: str) -> Course:
+        """Who follows the first variant."""
 
-        def watch(asked: Asked) -> None:
-            self._rounds.append(_outcome(asked))
-            if not self._configured or self._configured[-1][1] is not asked.loaded.configured:
-                self._configured.append((asked.n, asked.loaded.configured))
+        def follow(carried: Carried) -> None:
+            self._rounds.append(_outcome(carried))
+            if not self._configured or self._configured[-1][1] is not carried.configured:
+                self._configured.append((carried.n, carried.configured))
 
         self._first = name
-        return watch
+        return follow
 
-    def other(self, name: str) -> Watch:
-        """Who watches another."""
+    def other(self, name: str) -> Course:
+        """Who follows another."""
 
-        def watch(asked: Asked) -> None:
-            if name in self.parted or asked.n > len(self._rounds) or self._rounds[asked.n - 1] == _outcome(asked):
+        def follow(carried: Carried) -> None:
+            n, question = carried.n, carried.question
+            if name in self.parted or n > len(self._rounds) or self._rounds[n - 1] == _outcome(carried):
                 return
-            configured = next(current for n, current in reversed(self._configured) if n <= asked.n)
+            configured = next(current for since, current in reversed(self._configured) if since <= n)
             differences = list[Difference]()
-            if configured.engine is asked.loaded.configured.engine:
-                before = solve.load(configured, asked.loaded.state), asked.question
-                differences = parted((self._first, before), (name, (asked.loaded, asked.question)))
-            when = time_of(asked.question.now)
-            self.parted[name] = Parted(round=asked.n, at=when, differences=differences[:_MOST])
+            if configured.engine is carried.configured.engine:
+                whole = replace(question, brief=False, ordered=True)
+                before, after = (solve.load(of, carried.state) for of in (configured, carried.configured))
+                differences = parted((self._first, (before, whole)), (name, (after, whole)))
+            self.parted[name] = Parted(round=n, at=time_of(question.now), differences=differences[:_MOST])
 
-        return watch
+        return follow
 
 
-def _outcome(asked: Asked) -> int:
-    """Equal for rounds of one process that decide the same at the same time."""
-    plan = asked.result.plan
-    placed = frozenset(
-        (placement.ask, placement.workload, placement.task, placement.node, placement.pipelined)
-        for placement in plan.placements
+def _outcome(carried: Carried) -> int:
+    """Equal for rounds of one process that come to the same at the same time."""
+    turn = carried.turn
+    started = frozenset(
+        (start.job, task.name, task.node, tuple(sorted(task.flavors.items())) if task.flavors else ())
+        for start in turn.started
+        for task in start.tasks
     )
-    evicted = frozenset((eviction.workload, eviction.task) for eviction in plan.evictions)
-    outcomes = tuple((decision.ask, decision.outcome) for decision in asked.result.decisions)
-    return hash((asked.question.now, placed, evicted, outcomes))
+    evicted = frozenset((eviction.workload, eviction.task) for eviction in turn.evicted)
+    moved = frozenset((move.job, move.task, move.node) for move in turn.moved)
+    reserved = None if turn.reservations is None else frozenset((of.node, of.ask.id) for of in turn.reservations)
+    promised = frozenset((of.ask, of.task, of.node) for of in carried.promised)
+    return hash((carried.question.now, started, evicted, moved, reserved, promised))
 
 
 class Clock:

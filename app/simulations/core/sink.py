@@ -3,7 +3,7 @@
 Times are microseconds since 1970, amounts integer steps by resource: exact, so that ties are ties.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -25,10 +25,11 @@ from app.solver.model.base import (
     scale_of,
     to_datetime,
 )
-from app.solver.model.decision import Result
+from app.solver.model.decision import Placement, Result
 from app.solver.model.request import DecisionRequest, StateOrReference
 from app.solver.model.state import State, Task
 from app.solver.question import Question
+from app.solver.rounds import Turn
 from app.solver.solve import Configured, Loaded
 
 FIRST = micros(datetime(2000, 1, 1, tzinfo=UTC))
@@ -141,6 +142,23 @@ def in_words(configured: Configured, state: State, question: Question) -> bytes:
 
 
 Watch = Callable[[Asked], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A round that is about to be carried out. ``n``: which, from 1; ``state``, ``question``: what it was asked of, or
+    would have been; ``turn``: what it comes to; ``promised``: room that whoever evicts nobody waits for, where somebody
+    leaves already: only rounds that are asked know of any."""
+
+    n: int
+    configured: Configured
+    state: State
+    question: Question
+    turn: Turn
+    promised: Sequence[Placement]
+
+
+Course = Callable[[Carried], None]
 
 
 class Stopped(Exception):

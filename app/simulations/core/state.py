@@ -252,10 +252,10 @@ class Written:
 class SimulatedCluster:
     """What runs now, and the same compiled as of the last round that looked at all of it. ``_pending``: what has
     changed since; ``_going``: by node, what occupies it until it is released; ``recorder``: who is told of the state
-    before each round; ``_written``: see ``written``."""
+    before each round; ``written``: whether that method is used."""
 
     def __init__(
-        self, configured: Configured, state: State, recorder: Recorder | None = None, *, digested: bool = False
+        self, configured: Configured, state: State, recorder: Recorder | None = None, *, written: bool = False
     ) -> None:
         self._recorder = recorder
         sorted_state = replace(
@@ -266,7 +266,7 @@ class SimulatedCluster:
         )
         self._loaded = _load(configured, sorted_state)
         self._pending = _Pending()
-        self._writes = digested or recorder is not None
+        self._writes = written or recorder is not None
         self._written = Written(self._loaded, recorder) if self._writes else None
         self._going: dict[str, Amounts] = {}
         self._place: dict[str, int] = {node.name: i for i, node in enumerate(sorted_state.nodes)}

@@ -24,12 +24,12 @@ from app.simulations.core.life import (
 )
 from app.simulations.core.lifecycle import JobLifecycle
 from app.simulations.core.scenario import Scenario
-from app.simulations.core.sink import Amounts, Asked, Sink, Watch, hears, span, time_of, work
+from app.simulations.core.sink import Amounts, Asked, Carried, Course, Sink, Watch, hears, span, time_of, work
 from app.simulations.core.state import Recorder, SimulatedCluster
 from app.simulations.schemas import Evicted, Fragmentation, Job, RoundLine, Summary
 from app.solver import solve
 from app.solver.model.base import seconds
-from app.solver.model.decision import PlannedEviction
+from app.solver.model.decision import Placement, Plan, PlannedEviction
 from app.solver.model.problems import InvalidInput, Problem
 from app.solver.model.state import Ask, Workload
 from app.solver.model.yunikorn import Application
@@ -116,16 +116,18 @@ class _Instant:
 class World:
     """Everything of one run but its clock. Instants in microseconds."""
 
-    def __init__(self, scenario: Scenario, sink: Sink, watch: Watch | None) -> None:
+    def __init__(
+        self, scenario: Scenario, sink: Sink, watch: Watch | None = None, course: Course | None = None
+    ) -> None:
         self.scenario = scenario
         self._sink = sink
-        self._watch = watch
+        self._watch, self._course = watch, course
         self._brief = watch is None and scenario.request.explain == "none"
         self._foresees = self._brief
-        self._heard = hears(sink, "round")
+        self._heard = course is not None or hears(sink, "round")
         self._recorder = Recorder() if sink.recorded else None
-        state, digested = scenario.request.state, sink.digested
-        self._cluster = SimulatedCluster(scenario.configured, state, self._recorder, digested=digested)
+        state, written = scenario.request.state, sink.recorded or sink.digested or course is not None
+        self._cluster = SimulatedCluster(scenario.configured, state, self._recorder, written=written)
         self._rounds: Rounds[Any, Any] = solve.rounds(scenario.configured, scenario.request.options)
         capacity = self._rounds.capacity(self._cluster.nodes)
         level = sink.level if sink.leveled else None
@@ -212,7 +214,7 @@ class World:
         if (outcome := self._foreseen(ahead, now)) is None:
             asked, outcome = self._ask(now)
         written, question = self._cluster.written(), None if asked is None else asked.question
-        if self._recorder is not None and question is None:
+        if question is None and (self._recorder is not None or self._course is not None):
             question = self._rounds.question(now, self._cluster.holds)
         carried, age = self._rounds.carried()
         situation = (self._accounting.mark, carried)
@@ -224,6 +226,9 @@ class World:
         stop = looping or spinning
         names, order = outcome.named() if self._heard else ([], None)
         turn = Turn() if stop else outcome.carry_out(self._lifecycle.leaving)
+        if self._course is not None and written is not None and question is not None:
+            promised = [] if asked is None else _promised(asked.result.plan)
+            self._course(Carried(self._round, self._cluster.configured, written.state, question, turn, promised))
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
         if self._heard:
             line = RoundLine(
@@ -431,6 +436,12 @@ class World:
             return True
         life = self._lives.get(name)
         return kind == CANCEL and life is not None and life.ended_at is None
+
+
+def _promised(plan: Plan) -> list[Placement]:
+    """See ``Carried``."""
+    evicting = {eviction.for_ask for eviction in plan.evictions}
+    return [placement for placement in plan.placements if placement.pipelined and placement.ask not in evicting]
 
 
 def _clock(job: Job, now: int) -> Clock:

@@ -77,8 +77,8 @@ def test_where_courses_part_and_by_which_rule() -> None:
         asks = asked if of is not None else [{**asked[0], "ask": {**released.WAITS, "queue": "root.a"}}]
         remaining = {"r": 50} if of is not None else {}
         request = request_for(configuration, asks, state=state, remaining=remaining, options={})
-        watch = parting.other(name) if number else parting.first(name)
-        simulate(request, Compiled(None), Silence(), lambda: False, watch=watch)
+        course = parting.other(name) if number else parting.first(name)
+        simulate(request, Compiled(None), Silence(), lambda: False, course=course)
     assert set(parting.parted) == {"new", "other"}
     new = parting.parted["new"]
     assert (new.round, new.at) == (1, time_of(FIRST + 5 * S))
