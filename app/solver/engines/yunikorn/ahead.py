@@ -25,6 +25,8 @@ _MOST = 4096
 """So many requests are known by what they come to, and so many nodes have changed."""
 _FEW = 8
 """So many nodes are looked at one by one."""
+_LARGE = 4096
+"""Of more nodes nobody remembers what each of many kinds of asks finds there."""
 _FAR = 16
 """So many members for each that comes are put in order again with them."""
 
@@ -53,6 +55,8 @@ class Ahead(rounds.Ahead[CompiledState]):
         left = [] if before is None else before.tasks
         came = [] if after is None else after.tasks
         if before is not None and after is not None and before.queue == after.queue:
+            if (size := len(left)) < len(came) and left == came[:size]:
+                left, came = [], came[size:]
             stay = set(map(id, left)).intersection(map(id, came))
             left, came = [t for t in left if id(t) not in stay], [t for t in came if id(t) not in stay]
         if before is not None and left:
@@ -248,6 +252,8 @@ class _Room:
             for node in touched[self._seen :]:
                 use[node] = overlay.use()[node] if self._fits(overlay, node) else np.inf
         self._touched, self._seen = touched, len(touched)
+        if len(use) > _LARGE:
+            self._touched, self._use = [], np.zeros(0)
         if overlay.held:
             use = use.copy()
             use[list(overlay.held)] = np.inf

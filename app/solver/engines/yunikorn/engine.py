@@ -152,17 +152,17 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
     def _carried_out(
         self, seats: Seats, cycle: PlainCycle, now: int, evictions: list[PlannedEviction], leaving: Leaving
     ) -> Turn:
-        when = to_datetime(now)
+        when, names = to_datetime(now), seats.ahead.overlay.state.node_names
         seats.start(cycle.starts)
         turn = Turn(evicted=[eviction for eviction in evictions if not leaving(eviction)])
         for waiting, node in cycle.starts:
-            self._place(turn, waiting.ask.id, seats.ahead.overlay.state.node_names[node], when)
+            self._place(turn, waiting.ask.id, names[node], when)
         for waiting, outcome in cycle.evicting:
             assert outcome.node is not None
             block = waiting.ask.yunikorn or wire.Ask()
             block = replace(block, last_preemption_check_at=when, triggered_preemption=True)
             waiting.told(replace(waiting.ask, yunikorn=block))
-            self._hold(seats.ahead.overlay.state.node_names[outcome.node], waiting)
+            self._hold(names[outcome.node], waiting)
         self._seen_all(seats, cycle, now, acted=bool(turn.started or cycle.evicting))
         return self._started(turn)
 

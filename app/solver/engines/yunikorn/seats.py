@@ -23,7 +23,7 @@ from app.solver.model.state import Ask, Workload
 
 _IN_VAIN = 16
 """After so many looks of a queue it is asked first whether there may be anybody, until that was asked in vain too."""
-_SPARE = 256
+_SPARE = 64
 """So many lines are remembered though nobody is in them."""
 _Kind = tuple[Line, int]
 """Asks of a line, and of one priority."""
