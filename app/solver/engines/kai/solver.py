@@ -164,7 +164,7 @@ class Reach:
         self, tools: Tools, job: int, victims: Sequence[int], fairness: Balance | None,
         fitting: dict[Hashable, list[int]], *, stay: bool,
     ) -> None:  # fmt: skip
-        """``stay``: nobody may go for good; ``fitting``: by what a pod is like the nodes that it fits."""
+        """``stay``: nobody may go for good; ``fitting``: by pod, and by what it is like, the nodes that it fits."""
         overlay = self._overlay = tools.overlay
         self._placer, self._fitting, self._memory = tools.placer, fitting, layout(overlay.state).gpu_memory
         self._pod = t = overlay.wanted(job)[0][0]
@@ -256,17 +256,18 @@ class Reach:
     def opens(self, n: int) -> bool:
         """Whether somebody could move to the node, were it open."""
         if n not in self._opens:
-            elsewhere = (v for m, victims in self._by_node.items() if m != n for v in victims)
-            self._opens[n] = any(n in self._fit(v) for v in elsewhere)
+            self._opens[n] = any(n in self._fit(v) for m, there in self._by_node.items() if m != n for v in there)
         return self._opens[n]
 
     def _fit(self, v: int) -> list[int]:
-        overlay, allowed = self._overlay, self._placer.allowed(v)
+        if v in self._fitting:
+            return self._fitting[v]
+        overlay, allowed, placer = self._overlay, self._placer.allowed(v), self._placer
         kind = overlay.request[v], overlay.jobs.task_portion[v], id(allowed)
-        if kind not in self._fitting:
-            fitting = overlay.nodes.fitting(v, self._placer.by_name)
-            self._fitting[kind] = [m for m in fitting if allowed is None or allowed[m]]
-        return self._fitting[kind]
+        if (fitting := self._fitting.get(kind)) is None:
+            fitting = [m for m in overlay.nodes.fitting(v, placer.by_name) if allowed is None or allowed[m]]
+        self._fitting[v] = self._fitting[kind] = fitting
+        return fitting
 
 
 class Solver:
