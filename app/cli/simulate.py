@@ -230,6 +230,8 @@ class _Files(Silence):
         self._variant = variant
         self._spool = spool
         self.leveled, self.digested = spool is not None, "round" in files
+        used = set(files) if spool is None else {*files, "event", "job"}
+        self.unheard = {"event", "round", "job"} - used
         self._files = files
         self._shows = sys.stderr.isatty()
         self._shown = monotonic()

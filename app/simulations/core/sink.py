@@ -207,8 +207,9 @@ class Sink(Protocol):
 
 
 def hears(sink: Sink, what: str) -> bool:
-    """Whether anybody does anything with what the sink's method ``what`` is told."""
-    return getattr(type(sink), what) is not getattr(Silence, what)
+    """Whether anybody does anything with what the sink's method ``what`` is told. A sink that may do without names
+    these methods (``unheard``)."""
+    return getattr(type(sink), what) is not getattr(Silence, what) and what not in getattr(sink, "unheard", ())
 
 
 class Silence:

@@ -13,6 +13,7 @@ from app.answering.comparison import Difference
 from app.base.errors import BadInput, NotFound, TooLarge
 from app.cli import run, simulate, sweep
 from app.cli.simulate import Spool
+from app.simulations.core.sink import hears
 from app.simulations.schemas import Parted, Summary
 from app.solver.model.base import micros
 from app.solver.model.problems import InvalidInput, Problem
@@ -112,6 +113,8 @@ def test_who_draws_is_told_levels_and_who_writes_rounds_their_digests() -> None:
     with Spool() as spool:
         drawing: Any = simulate._Files("", {"round": None}, spool)  # pyright: ignore
         assert (drawing.leveled, drawing.digested) == (True, True)
+        found = [{what for what in ("event", "job", "round") if hears(of, what)} for of in (plain, drawing)]
+        assert found == [set(), {"event", "job", "round"}], "what is written nowhere is not made"
 
 
 def test_all_lines_go_to_their_files(tmp_path: Path, capsys: Captured) -> None:
