@@ -1,13 +1,12 @@
-"""Goes ahead of the compiled state in a run that nobody watches: usage and priorities, kept up to date change by
-change; and rounds whose outcome is plain from these: quota is there, nobody's going could make room, or one head alone
-finds victims.
+"""Goes ahead of the compiled state in a run: usage and priorities, kept up to date change by change; and rounds whose
+outcome is plain from these: quota is there, nobody's going could make room, or one head alone finds victims.
 
 Source: Kueue ``pkg/scheduler`` (flavorassigner, classical preemption), as ``flavors`` and ``preemption`` have it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import le
+from operator import itemgetter, le
 from typing import NamedTuple
 
 from app.solver import kubernetes, rounds
@@ -44,7 +43,7 @@ class Ahead(rounds.Ahead[CompiledState]):
     ids of those that are evicted, or not preemptible. ``_vain``: by queue and what is asked for, priority and amounts
     of asks that nobody's going could help; ``_searched``: by queue, what is not there and whether the queue's own quota
     has room for all, priority of searches in vain since anything moved, and what came to be there; ``_trial``: where
-    these were made. ``now``: of the cycle.
+    these were made; ``levels``: of heads, by what they hang on, until anything moves. ``now``: of the cycle.
     """
 
     def __init__(self, loaded: CompiledState) -> None:
@@ -62,6 +61,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         self._compiled: CompiledState | None = None
         self._trial: tuple[Run, Overlay] | None = None
         self._searched: dict[tuple[int, tuple[int, ...], bool], list[tuple[int, Rooms]]] = {}
+        self.levels: dict[tuple[int, tuple[int, ...], tuple[int, ...], int, str | None], int] = {}
         self._costly = self._drained = 0
         for i, workload in enumerate(loaded.workloads):
             self._count(workload, int(loaded.queue[i]), loaded.amounts(i))
@@ -76,6 +76,7 @@ class Ahead(rounds.Ahead[CompiledState]):
         if self._compiled is not None:
             self._compiled = self._trial = None
             self._searched.clear()
+        self.levels.clear()
         place = self._running.places.get(name)
         if place is not None:
             before = self._running.workloads[place]
@@ -100,9 +101,8 @@ class Ahead(rounds.Ahead[CompiledState]):
     def _leave(self, place: int, workload: Workload) -> None:
         """It uses nothing any more. Only that makes room: what was in vain before somebody starts is in vain after."""
         self._vain.clear()
-        node, shape = self._running.queues[place], self._running.shapes[place]
+        node, amounts = self._running.queues[place], self._shapes.amounts[self._running.shapes[place]]
         self._running.remove(place)
-        amounts = self._shapes.amounts[shape]
         self.usage.remove(node, amounts)
         self.freeable.remove(node, workload.priority, amounts)
 
@@ -240,9 +240,8 @@ class Ahead(rounds.Ahead[CompiledState]):
         may go follows from the priority that asks."""
         configuration = self.configuration
         policy, root = configuration.policy[queue], configuration.tree.parent[queue]
-        if configuration.fair_sharing or policy.borrow_within_cohort:
-            return False
-        if "LowerOrNewerEqualPriority" in (policy.within_cluster_queue, policy.reclaim_within_cohort):
+        newer = "LowerOrNewerEqualPriority" in (policy.within_cluster_queue, policy.reclaim_within_cohort)
+        if newer or configuration.fair_sharing or policy.borrow_within_cohort:
             return False
         return root == ROOTLESS or (
             configuration.tree.parent[root] == ROOTLESS and not configuration.child_cohorts[root]
@@ -473,10 +472,15 @@ def _reserves(ahead: Ahead, waiting: tuple[int, Ask, Wish]) -> bool:
 
 def order(ahead: Ahead, heads: Sequence[tuple[Ask, Wish]]) -> list[str]:
     """Ids of the ``heads`` of a plain cycle in Kueue's order."""
-    index = ahead.configuration.tree.index
-    verdicts = [verdict(ahead, index[ask.queue], ask, wish) for ask, wish in heads]
-    judged = [head._replace(level=ahead.level(head)) for head in verdicts if head is not None]
-    return [head.ask.id for head in sorted(judged, key=_order)]
+    levels, judged = ahead.levels, list[tuple[tuple[int, int, int], str]]()
+    for ask, wish in heads:
+        queue, priority = ahead.configuration.tree.index[ask.queue], ask.priority or 0
+        key = queue, wish.frs, wish.amounts, priority, ask.preemption_policy
+        if key not in levels or not ahead.stands_alone(queue):
+            head = verdict(ahead, queue, ask, wish)
+            levels[key] = 0 if head is None else ahead.level(head)
+        judged.append(((levels[key], -priority, instant(ask.created_at)), ask.id))
+    return [name for _, name in sorted(judged, key=itemgetter(0))]
 
 
 def _order(head: Verdict) -> tuple[int, int, int]:
