@@ -82,7 +82,8 @@ class PlainCycle:
 
     def _allocate(self, *, everybody: bool = False) -> bool:
         """``everybody`` has a turn, whether or not anything comes of it."""
-        if not (everybody or self._any_fits()):
+        fits = self._any_fits()
+        if not (everybody or fits):
             return True
         turns = self._turns()
         while (turn := turns.next()) is not None:
@@ -90,11 +91,12 @@ class PlainCycle:
             queue, number = turn
             self.turns.setdefault(number)
             job = self._jobs[number]
-            place = None if self._is_over(job) else self._sums.best(job.request, shares=False)
+            place = self._sums.best(job.request, shares=False) if fits and not self._is_over(job) else None
             if place is not None:
                 self.starts.append((job, job.waits[self._placed.get(number, 0)], place))
                 self._place(number, place)
-            if not (everybody or self._any_fits()):
+                fits = self._any_fits()
+            if not (everybody or fits):
                 return True
             turns.took(queue)  # who is left is compared, and holds what he held
             if place is not None and self._left(number):
