@@ -25,7 +25,6 @@ from app.base.decoding import convert
 from app.simulations.core.run import simulate
 from app.simulations.core.scenario import scenario_of
 from app.simulations.core.sink import Amounts, Silence
-from app.simulations.results import line_of
 from app.simulations.schemas import Event, Job, JobLine, RoundLine, SimulationRequest, Trace
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
@@ -86,7 +85,7 @@ class Stored(Silence):
 
     def level(self, queue: str, since: int, usage: Amounts, waiting: Amounts, guarantee: Amounts) -> None:
         """See ``Sink``."""
-        line_of(queue, since, usage, waiting, guarantee)
+        msgspec.json.encode((queue, since, usage, waiting, guarantee))
 
 
 class Measured(NamedTuple):

@@ -192,13 +192,13 @@ class QueueStatistics:
         _add(self._guaranteed, self._guarantee, self._since - self._entitled_at)
         self._entitled_at = self._since
 
-    def add(self, of: _Alike) -> None:
-        """What held the same, and the runs of it that are over."""
-        _add(self._held, of.amounts, of.held)
-        _add(self._moments, of.amounts, of.moments)
-        _add(self._done, of.amounts, of.done)
-        _add(self._lost, of.amounts, of.lost)
-        _add(self._overhead, of.amounts, of.overhead)
+    def add(self, held: Amounts, moments: Areas, done: Areas, lost: Areas, overhead: Areas) -> None:
+        """See ``_Alike``, for all of a queue."""
+        for into, more in (
+            (self._held, held), (self._moments, moments), (self._done, done), (self._lost, lost),
+            (self._overhead, overhead),
+        ):  # fmt: skip
+            _add(into, more, 1)
 
     def totals(self) -> Totals:
         """Everything up to where it last advanced, as the wire has it."""
@@ -218,8 +218,6 @@ class QueueStatistics:
 
 
 def _add(into: dict[str, int], amounts: Mapping[str, int], times: int) -> None:
-    if not times:
-        return
     for resource, amount in amounts.items():
         into[resource] = into.get(resource, 0) + amount * times
 
@@ -277,7 +275,7 @@ class AllQueueStatistics:
         self._parents: Mapping[str, str | None] = {}
         self._now = now
         self._jobs: dict[str, JobStatistics] = {}
-        self._alike: dict[str, dict[int, _Alike]] = {}
+        self._alike: dict[str, tuple[dict[int, _Alike], list[QueueStatistics]]] = {}
         self._changed: list[_Alike] = []
         self._count = 0
         self.entitle(now, parents, guarantees, capacity)
@@ -313,12 +311,11 @@ class AllQueueStatistics:
         if now != self._now:
             self._hand_on()
             self._now = now
-        of = self._alike.get(queue)
-        if of is None:
-            of = self._alike[queue] = {}
+        if (known := self._alike.get(queue)) is None:
+            known = self._alike[queue] = {}, [account for account in self._chain(queue) if account.follows]
+        of, accounts = known
         alike = of.get(id(amounts))
         if alike is None:
-            accounts = [account for account in self._chain(queue) if account.follows]
             alike = of[id(amounts)] = _Alike(amounts, accounts)
             self._count += 1
         if held or wanted:
@@ -358,11 +355,15 @@ class AllQueueStatistics:
             self._add_up()
 
     def _add_up(self) -> None:
-        for queue, of in self._alike.items():
-            chain = self._chain(queue)
+        for queue, (of, _) in self._alike.items():
+            sums: tuple[Areas, Areas, Areas, Areas, Areas] = {}, {}, {}, {}, {}
             for alike in of.values():
-                for account in chain:
-                    account.add(alike)
+                times = alike.held, alike.moments, alike.done, alike.lost, alike.overhead
+                for into, more in zip(sums, times, strict=True):
+                    if more:
+                        _add(into, alike.amounts, more)
+            for account in self._chain(queue):
+                account.add(*sums)
         self._alike, self._count = {}, 0
 
     def _settle(self) -> None:

@@ -371,10 +371,10 @@ class SimulatedCluster:
             self.set(workload)
         for node in turn.nodes:
             self._set_node(node)
-        for pending in [self._pending] if self._written is None else [self._pending, self._written.pending]:
-            pending.queues |= turn.queues
-            if turn.reservations is not None:
-                pending.reservations = turn.reservations
+        if turn.queues or turn.reservations is not None:
+            for pending in [self._pending] if self._written is None else [self._pending, self._written.pending]:
+                pending.queues |= turn.queues
+                pending.reservations = pending.reservations if turn.reservations is None else turn.reservations
 
     def go_ahead(self, ahead: "Ahead[Any] | None") -> None:
         """Of the state as it is: keeps up from now on in place of it, unless None."""
