@@ -381,20 +381,20 @@ def _job(name: str, queue: str, at: int, lasts: int, requests: Body, count: int 
 
 
 OVERLOADS: dict[str, tuple[float, float]] = {
-    "kueue": (494, 1_500),
-    "yunikorn": (626, 1_900),
-    "kai": (1_060, 4_000),
-    "ytsaurus": (1_090, 2_500),
-    "kube-scheduler": (559, 1_200),
+    "kueue": (359, 919),
+    "yunikorn": (408, 1_120),
+    "kai": (755, 1_900),
+    "ytsaurus": (864, 1_400),
+    "kube-scheduler": (496, 805),
 }
 """Budgets in J by engine, of a run that nobody looks at, and of one that the service stores."""
 CASES = [
-    Case("kueue-nasa", 68, _nasa),
+    Case("kueue-nasa", 66, _nasa),
     Case("kueue-alibaba", 64, lambda: _alibaba("kueue")),
-    Case("yunikorn-alibaba", 71, lambda: _alibaba("yunikorn")),
+    Case("yunikorn-alibaba", 68, lambda: _alibaba("yunikorn")),
     Case("kai-alibaba", 85, lambda: _alibaba("kai")),
     Case("ytsaurus-alibaba", 98, lambda: _alibaba("ytsaurus")),
-    Case("kube-scheduler-alibaba", 164, lambda: _alibaba("kube-scheduler")),
+    Case("kube-scheduler-alibaba", 138, lambda: _alibaba("kube-scheduler")),
     Case("kueue-170-cohorts", 83, _grid),
     *(Case(f"overload-{engine}", budget, partial(_overload, engine)) for engine, (budget, _) in OVERLOADS.items()),
     *(
@@ -408,22 +408,22 @@ CASES = [
                 "backlog",
                 _backlog,
                 (
-                    ("kueue", 20_000, 300),
-                    ("yunikorn", 8_000, 700),
-                    ("kai", 1_500, 440),
-                    ("ytsaurus", 3_000, 410),
-                    ("kube-scheduler", 8_000, 280),
+                    ("kueue", 20_000, 191),
+                    ("yunikorn", 8_000, 456),
+                    ("kai", 1_500, 355),
+                    ("ytsaurus", 3_000, 288),
+                    ("kube-scheduler", 8_000, 159),
                 ),
             ),
             (
                 "mixed",
                 _mixed,
                 (
-                    ("kueue", 2_000, 4_300),
-                    ("yunikorn", 2_000, 1_800),
+                    ("kueue", 2_000, 1_580),
+                    ("yunikorn", 2_000, 1_560),
                     ("kai", 500, 5_200),
-                    ("ytsaurus", 2_000, 2_700),
-                    ("kube-scheduler", 2_000, 910),
+                    ("ytsaurus", 2_000, 1_300),
+                    ("kube-scheduler", 2_000, 865),
                 ),
             ),
         )
