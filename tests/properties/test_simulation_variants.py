@@ -93,9 +93,11 @@ def test_a_variant_alone_gives_the_same_bytes(engine: str) -> None:
 
 
 def parted(request: SimulationRequest, engine: str) -> Parted | None:
-    """Where it parts from itself with larger quotas."""
-    parting = Parting()
-    several = replace(request, variants=variants(engine)[:2])
+    """Where it parts from itself under larger quotas, or of YTsaurus, where those seldom decide who starts, limits."""
+    parting, several = Parting(), replace(request, variants=variants(engine)[:2])
+    if engine == "ytsaurus":
+        bounds = {f"queues.a.quota.{cell}.{bound}": 4 for cell in ("cpu", "gpu") for bound in ("guaranteed", "limit")}
+        several = replace(request, variants=[Variant(name="as it is"), Variant(name="more", set=bounds)])
     for number, (name, variant) in enumerate(variants_of(several, Compiled(None))):
         course = parting.other(name) if number else parting.first(name)
         simulate(variant, Compiled(None), Silence(), lambda: False, course=course)
@@ -105,7 +107,7 @@ def parted(request: SimulationRequest, engine: str) -> Parted | None:
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "kube-scheduler"])  # it has no quotas
 def test_courses_part_in_one_round_whether_rounds_are_told_or_asked(met: Met, engine: str) -> None:
     @given(contended(engine) if engine == "yunikorn" else requests([engine]))
-    @examples(8 if engine == "ytsaurus" else 24)
+    @examples(24)
     def check(request: SimulationRequest) -> None:
         possible = without_hopeless(request)
         told = parted(possible, engine)
