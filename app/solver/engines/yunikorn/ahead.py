@@ -311,7 +311,7 @@ class Line:
         for among in (self.members, self.awake):
             first = bisect_left(among, (turns[0],))
             last = first + len(turns)
-            if last <= len(among) and among[last - 1][0] == turns[-1]:
+            if [turn for turn, _ in among[first:last]] == turns:  # of those awake others may be between
                 del among[first:last]
                 continue
             for turn in turns:

@@ -8,6 +8,7 @@ import pytest
 
 from app.simulations.schemas import SimulationRequest
 from app.solver import solve
+from app.solver.engines.yunikorn.ahead import Line
 from app.solver.engines.yunikorn.configuration import compile_configuration
 from app.solver.engines.yunikorn.engine import YuniKornRounds
 from app.solver.model import yunikorn as wire
@@ -344,3 +345,15 @@ def test_whoever_looks_in_vain_takes_turns_with_more_than_may_look_in_one_cycle(
         request = msgspec.convert(body, SimulationRequest)
         told, unheard_of = as_asked(request), unheard(request)
         assert (unheard_of.events, unheard_of.jobs, unheard_of.summary) == (told.events, told.jobs, told.summary)
+
+
+def test_who_is_awake_between_those_that_leave_a_line_stays() -> None:
+    """Of three that leave the second rests, and one that stays is awake in its place."""
+    line = Line.__new__(Line)
+    everybody: list[Any] = [((0, i, f"j{i}"), f"j{i}") for i in range(6)]
+    line.members, line.awake = list(everybody), [everybody[i] for i in (1, 2, 4, 5)]
+    line.leave([everybody[i][0] for i in (1, 3, 4)])
+    assert [name for _, name in line.members] == ["j0", "j2", "j5"]
+    assert [name for _, name in line.awake] == ["j2", "j5"]
+    line.leave([everybody[i][0] for i in (2, 5)])
+    assert (line.members, line.awake) == ([everybody[0]], [])
