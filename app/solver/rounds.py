@@ -64,11 +64,11 @@ class Turn(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """A round before it is carried out. ``named``: the ids of its asks, and their order; ``evictions``: as its question
-    and answer have them; ``carry_out``: takes note of the answer, told who is on the way out, and says what it comes
-    to."""
+    """A round before it is carried out. ``order``: that of the asks of its question, by id; ``evictions``: as its
+    question and answer have them; ``carry_out``: takes note of the answer, told who is on the way out, and says what it
+    comes to."""
 
-    named: Callable[[], tuple[list[str], list[str] | None]]
+    order: Callable[[Question], list[str] | None]
     carry_out: Callable[[Leaving], Turn]
     evictions: Sequence[PlannedEviction] = ()
 

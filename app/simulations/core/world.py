@@ -214,7 +214,7 @@ class World:
         if (outcome := self._foreseen(ahead, now)) is None:
             asked, outcome = self._ask(now)
         written, question = self._cluster.written(), None if asked is None else asked.question
-        if question is None and (self._recorder is not None or self._course is not None):
+        if question is None and (self._heard or self._recorder is not None):
             question = self._rounds.question(now, self._cluster.holds)
         carried, age = self._rounds.carried()
         situation = (self._accounting.mark, carried)
@@ -224,15 +224,15 @@ class World:
         looping = loop is not None and self.scenario.request.on_loop == "stop"
         spinning = self._instant.again(situation)
         stop = looping or spinning
-        names, order = outcome.named() if self._heard else ([], None)
+        order = outcome.order(question) if self._heard and question is not None else None
         turn = Turn() if stop else outcome.carry_out(self._lifecycle.leaving)
         if self._course is not None and written is not None and question is not None:
             promised = [] if asked is None else _promised(asked.result.plan)
             self._course(Carried(self._round, self._cluster.configured, written.state, question, turn, promised))
         evicted = [self._evicted(eviction) for eviction in turn.evicted]
-        if self._heard:
+        if self._heard and question is not None:
             line = RoundLine(
-                n=self._round, at=time_of(now), asks=names, order=order,
+                n=self._round, at=time_of(now), asks=[ask.id for ask in question.asks], order=order,
                 admitted=list(dict.fromkeys(start.job for start in turn.started)), evicted=evicted,
                 state=written.digest if written is not None and self._sink.digested else None, loop=stop,
             )  # fmt: skip
@@ -288,8 +288,8 @@ class World:
         if self._watch is not None:
             self._watch(asked)
         return asked, Outcome(
-            lambda: ([ask.id for ask in question.asks], result.order),
-            lambda leaving: self._rounds.answered(question, result, leaving), result.plan.evictions,
+            lambda _: result.order, lambda leaving: self._rounds.answered(question, result, leaving),
+            result.plan.evictions,
         )  # fmt: skip
 
     def summary(self, end: int) -> Summary:

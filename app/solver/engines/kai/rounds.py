@@ -384,7 +384,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             if (places := sums.starts(ask)) is not None:
                 when = to_datetime(now)
                 tasks = [replace(t, node=sums.names[n], started_at=when, state="running") for t, n in places]
-                return Outcome(lambda: ([ask.id], [ask.id]), lambda _: self._turn({ask.id: tasks}, [], now))
+                return Outcome(lambda _: [ask.id], lambda _: self._turn({ask.id: tasks}, [], now))
         crowd = self._follow(sums)
         cycle = None if crowd.odd else PlainCycle(crowd, now)
         return self._outcome(crowd, cycle, now) if cycle is not None and cycle.play() else None
@@ -422,7 +422,7 @@ class KaiRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             crowd.sums.keep(pods)
             return self._turn(tasks, [eviction for eviction in evictions if not leaving(eviction)], now)
 
-        return Outcome(lambda: (sorted(self.waiting), PlainCycle(crowd, now).order()), carry_out, evictions)
+        return Outcome(lambda _: PlainCycle(crowd, now).order(), carry_out, evictions)
 
     def _turn(self, tasks: dict[str, list[Task]], evicted: list[PlannedEviction], now: int) -> Turn:
         """A round that was told is carried out."""

@@ -166,8 +166,8 @@ class KubeSchedulerRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         question = Question(now, [ask for ask, _ in outcomes.values()], "cycle", _NO_OPTIONS)
         result = Result(decisions=[], notes=_notes(cleared), plan=plan_for(state, outcomes.values()))
         return Round(
-            lambda: _named(state, self.question(now, ahead.runs)),
-            lambda leaving: self.answered(question, result, leaving), result.plan.evictions,
+            lambda of: _order(_turns(state, of)), lambda leaving: self.answered(question, result, leaving),
+            result.plan.evictions,
         )  # fmt: skip
 
     def question(self, now: int, holds: Holds) -> Question:
@@ -386,11 +386,6 @@ def _turns(state: CompiledState, question: Question) -> list[Attempt]:
     if question.mode == "cycle":
         turns.sort(key=_turn)
     return turns
-
-
-def _named(state: CompiledState, question: Question) -> tuple[list[str], list[str]]:
-    """The asks as they are listed, and as they are tried."""
-    return [ask.id for ask in question.asks], _order(_turns(state, question))
 
 
 def _order(turns: Iterable[Attempt]) -> list[str]:

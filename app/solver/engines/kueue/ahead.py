@@ -18,10 +18,10 @@ from app.solver.engines.kueue.cycle import may_shrink
 from app.solver.engines.kueue.flavors import (
     Search,
     borrowing_level,
+    height_without,
     may_preempt_while_borrowing,
     refusals,
     requests,
-    simulate,
 )
 from app.solver.engines.kueue.knobs import Run
 from app.solver.engines.kueue.nomination import BEST, WORST, Fit, Mode, Suit, Target, preferred, stops_search
@@ -216,14 +216,13 @@ class Ahead(rounds.Ahead[CompiledState]):
         return max(heights, default=head.level)
 
     def _height(self, head: "Verdict", fr: int, amount: int) -> int:
-        """See ``flavors.simulate``."""
-        queue, targets, usage = head.queue, list[Target](), self.usage
+        queue, targets = head.queue, list[Target]()
         if fr in head.contested and amount <= self.freeable.most(queue, fr, head.ask.priority or 0):
             targets = self.targets(head.ask, queue, ((fr, amount),), (fr,))
         if not targets:
-            return borrowing_level(self.configuration, usage, queue, fr, amount).height
-        overlay, preemptor, search = self._searching(head.ask)
-        return simulate(overlay, preemptor, fr, amount, search).level
+            return borrowing_level(self.configuration, self.usage, queue, fr, amount).height
+        overlay, *_ = self._searching(head.ask)
+        return height_without(overlay, targets, queue, fr, amount)
 
     def evictions(self, head: "Verdict") -> list[PlannedEviction]:
         """Those of its targets."""

@@ -409,17 +409,22 @@ def topology_refusal(
 
 def simulate(overlay: Overlay, preemptor: Preemptor, fr: int, total: int, search: Search) -> Suit:
     """Preempt for ``total`` of one flavor-resource and nothing else, in thought (Kueue: SimulatePreemption)."""
-    configuration, queue = overlay.state.configuration, preemptor.queue
-    targets = search(overlay, preemptor.only(fr, total), (fr,), SILENT)
-    for workload, _ in targets:
-        overlay.remove(workload)
-    height = borrowing_level(configuration, overlay.usage, queue, fr, total).height
-    for workload, _ in targets:
-        overlay.restore(workload)
+    queue, targets = preemptor.queue, search(overlay, preemptor.only(fr, total), (fr,), SILENT)
+    height = height_without(overlay, targets, queue, fr, total)
     if not targets:
         return Suit(Fit.NO_CANDIDATES, height)
     own = any(int(overlay.state.queue[workload]) == queue for workload, _ in targets)
     return Suit(Fit.PREEMPT if own else Fit.RECLAIM, height)
+
+
+def height_without(overlay: Overlay, targets: Sequence[Target], queue: int, fr: int, total: int) -> int:
+    """How far up quota for ``total`` comes from once these have gone."""
+    for workload, _ in targets:
+        overlay.remove(workload)
+    height = borrowing_level(overlay.state.configuration, overlay.usage, queue, fr, total).height
+    for workload, _ in targets:
+        overlay.restore(workload)
+    return height
 
 
 def requests(configuration: CompiledConfiguration, queue: int, task: Task, count: int) -> dict[str, int]:

@@ -328,9 +328,10 @@ class KueueRounds(Rounds[CompiledConfiguration, CompiledState]):
             return None
         evictions = [] if plain.evicting is None else ahead.evictions(plain.evicting)
         return Outcome(
-            lambda: ([ask.id for ask, _ in heads], order(ahead, heads)),
-            lambda leaving: self._carried_out(plain, [of for of in evictions if not leaving(of)], now), evictions,
-        )  # fmt: skip
+            lambda _: order(ahead, heads),
+            lambda leaving: self._carried_out(plain, [of for of in evictions if not leaving(of)], now),
+            evictions,
+        )
 
     def _plain(self, ahead: AnyAhead[CompiledState], now: int) -> _Plain:
         heads: list[tuple[Ask, Wish]] = []

@@ -9,6 +9,7 @@ Sources are files below yt/yt/server/scheduler/strategy of the public repository
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -269,7 +270,12 @@ def waited(cluster: CompiledState, ask: Ask, now: int) -> Ask:
 
 
 _NOTHING = wire.Node()
-_Named = tuple[list[str], list[str]]
+
+
+def _order(of: Plain | Foreseen, question: Question) -> list[str]:
+    """Asks as they start, and then those of whom nothing does."""
+    started = dict.fromkeys(ask.id for ask, _, _ in of.starts)
+    return [*started, *(ask.id for ask in question.asks if ask.id not in started)]
 
 
 class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
@@ -365,8 +371,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         if plain is None:
             return None
         self._last, self._standing, self._wakes = now, plain.standings, plain.wakes
-        order = list(dict.fromkeys(ask.id for ask, _, _ in plain.starts))
-        return Outcome(lambda: (sorted(order), order), lambda _: self._carried_out(ahead, plain, now))
+        return Outcome(partial(_order, plain), lambda _: self._carried_out(ahead, plain, now))
 
     def _carried_out(
         self, ahead: Ahead, plain: Plain | Foreseen, now: int, evicted: Sequence[PlannedEviction] = ()
@@ -400,12 +405,7 @@ class YtsaurusRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
                     self._looked(names, looked, now, version)
             return turn
 
-        def named() -> _Named:
-            started = dict.fromkeys(ask.id for ask, _, _ in foreseen.starts)
-            names = sorted(self.waiting)
-            return names, [*started, *(name for name in names if name not in started)]
-
-        return Outcome(named, carry_out, foreseen.evictions)
+        return Outcome(partial(_order, foreseen), carry_out, foreseen.evictions)
 
     def answered(self, question: Question, result: Result, leaving: Leaving) -> Turn:
         version = self.version

@@ -122,7 +122,8 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
         if (cycle := seats.cycle(now)) is None:
             return None
         evictions = _evictions(ahead.tasks(), cycle) if cycle.evicting else []
-        return Round(lambda: self._named(seats), partial(self._carried_out, seats, cycle, now, evictions), evictions)
+        carry_out = partial(self._carried_out, seats, cycle, now, evictions)
+        return Round(lambda of: sorted([ask.id for ask in of.asks], key=seats.turn), carry_out, evictions)
 
     def in_vain(self, ahead: AnyAhead[CompiledState], now: int) -> bool:
         held = self._held_there  # not what changes before the state does
@@ -144,10 +145,6 @@ class YuniKornRounds(PlacedRounds[CompiledConfiguration, CompiledState]):
             self._seats.add_all(self._new.values(), now)
             self._new = {}
         return self._seats
-
-    def _named(self, seats: Seats) -> tuple[list[str], list[str]]:
-        names = list(self._in_order())
-        return names, sorted(names, key=seats.turn)
 
     def _carried_out(
         self, seats: Seats, cycle: PlainCycle, now: int, evictions: list[PlannedEviction], leaving: Leaving
