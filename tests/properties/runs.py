@@ -302,6 +302,19 @@ ASKED = st.sampled_from([0.1, 0.5, 0.9])
 """The part of the rounds."""
 
 
+def noting(patch: pytest.MonkeyPatch, of: type[Any], name: str, outcomes: list[Any]) -> None:
+    """Every round that method ``name`` tells is added to ``outcomes``."""
+    method = getattr(of, name)
+
+    def noted(*args: Any) -> Any:
+        outcome = method(*args)
+        if outcome is not None:
+            outcomes.append(outcome)
+        return outcome
+
+    patch.setattr(of, name, noted)
+
+
 def told_after_asked(request: SimulationRequest, seed: int, part: float) -> range:
     """A run of which such a part of the rounds is asked though they may be told comes to what it does where each is:
     what is kept from round to round is right after either. As long as rounds were told after one that was asked."""

@@ -27,7 +27,7 @@ from app.solver.model.kueue import Ask as KueueAsk
 from app.solver.model.problems import InvalidInput
 from app.solver.rounds import Ahead, Outcome
 from tests.properties.recount import Recount, S
-from tests.properties.runs import ASKED, ENGINES, contended, crowded, flavored, requests, told_after_asked
+from tests.properties.runs import ASKED, ENGINES, contended, crowded, flavored, noting, requests, told_after_asked
 from tests.support.bounds import Bounded
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import Told, as_asked, play, told_again, unheard, without_hopeless
@@ -86,18 +86,11 @@ def test_a_round_of_kueue_that_is_plain_before_it_is_asked_comes_to_what_its_ans
     @given(crowded())
     @examples(60)
     def check(request: SimulationRequest) -> None:
-        foreseen, evicting = KueueRounds.foreseen, list[Outcome]()
-
-        def counted(rounds: KueueRounds, ahead: Ahead[Any], now: int) -> Outcome | None:
-            outcome = foreseen(rounds, ahead, now)
-            evicting.extend([outcome] if outcome is not None and outcome.evictions else [])
-            return outcome
-
-        possible = without_hopeless(request)
+        told, possible = list[Outcome](), without_hopeless(request)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(KueueRounds, "foreseen", counted)
+            noting(patch, KueueRounds, "foreseen", told)
             as_asked(possible)
-        met(evicting)
+        met(outcome for outcome in told if outcome.evictions)
 
     check()
 
@@ -127,17 +120,9 @@ def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(m
     @given(contended(engine))
     @examples(40)
     def check(request: SimulationRequest) -> None:
-        told = list[Outcome]()
-        foreseen = World._foreseen
-
-        def counted(world: World, ahead: Ahead[Any] | None, now: int) -> Outcome | None:
-            outcome = foreseen(world, ahead, now)
-            told.extend([outcome] if outcome else [])
-            return outcome
-
-        possible = without_hopeless(request)
+        told, possible = list[Outcome](), without_hopeless(request)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(World, "_foreseen", counted)
+            noting(patch, World, "_foreseen", told)
             patch.setattr("app.solver.engines.yunikorn.seats._IN_VAIN", 0)
             as_asked(possible)
         met(told if engine != "yunikorn" else [outcome for outcome in told if outcome.evictions])
@@ -170,16 +155,15 @@ def test_a_round_of_yunikorn_that_is_told_and_not_carried_out_changes_nothing(me
     @given(contended("yunikorn"))
     @examples(40)
     def check(request: SimulationRequest) -> None:
-        foreseen, told = YuniKornRounds.foreseen, list[Outcome]()
+        foreseen, told, possible = YuniKornRounds.foreseen, list[Outcome](), without_hopeless(request)
 
         def twice(of: YuniKornRounds, ahead: Ahead[Any], now: int) -> Outcome | None:
-            before, outcome = foreseen(of, ahead, now), foreseen(of, ahead, now)
-            told.extend([] if before is None else [before])
-            return outcome
+            foreseen(of, ahead, now)
+            return foreseen(of, ahead, now)
 
-        possible = without_hopeless(request)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(YuniKornRounds, "foreseen", twice)
+            noting(patch, YuniKornRounds, "foreseen", told)
             as_asked(possible)
         met(told)
 

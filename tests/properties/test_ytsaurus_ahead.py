@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.simulations.schemas import SimulationRequest
 from app.solver.engines.ytsaurus import ahead, crowd, fair_shares, heartbeat, kinds
 from app.solver.model.state import Task, Workload
-from tests.properties.runs import ASKED, told_after_asked
+from tests.properties.runs import ASKED, noting, told_after_asked
 from tests.support.profiles import Met, examples
 from tests.unit.simulations.running import as_asked, request_for, without_hopeless
 from tests.unit.solver.engines.ytsaurus.cluster import alloc, node, operation, pool, request, situated
@@ -180,19 +180,6 @@ def test_a_round_that_is_told_before_it_is_asked_comes_to_what_its_answer_says(
         as_asked(possible)
     assert sum(len(of.starts) > 0 for of in met(plain)) == len(plain)
     met(crowded)
-
-
-def noting(patch: pytest.MonkeyPatch, of: type[Any], name: str, outcomes: list[Any]) -> None:
-    """Every round that method ``name`` tells is added to ``outcomes``."""
-    method = getattr(of, name)
-
-    def noted(*args: Any) -> Any:
-        outcome = method(*args)
-        if outcome is not None:
-            outcomes.append(outcome)
-        return outcome
-
-    patch.setattr(of, name, noted)
 
 
 PARTS = st.one_of(st.floats(1e-6, 2), st.sampled_from([0.0, 1e-10, 1e-9, 2e-9, 0.25, 0.25 + 1e-9, 0.5, 0.5 - 1e-4]))

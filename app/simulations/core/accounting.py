@@ -329,6 +329,12 @@ class AllQueueStatistics:
             alike.lost += spent[1]
             alike.overhead += spent[2]
 
+    def turn(self, now: int, queue: str, held: Amounts, wanted: Amounts, sign: int) -> None:
+        """Who waited for ``wanted`` holds ``held`` from now on, or (``sign`` -1) the other way round."""
+        self.count(now, queue, held, held=sign, wanted=-sign if held is wanted else 0)
+        if held is not wanted:
+            self.count(now, queue, wanted, wanted=-sign)
+
     def _chain(self, queue: str) -> list[QueueStatistics]:
         """The account of a queue, those above it, and that of all."""
         chain = [self.total]
@@ -417,12 +423,7 @@ class Accounting:
     def started(self, life: LiveJob, tasks: list[Task], wanted: Amounts, now: int) -> None:
         """Tasks run that waited for ``wanted``."""
         queue = life.ask.queue
-        held = amounts_of(tasks)
-        if held is wanted:
-            self.ledger.count(now, queue, held, held=1, wanted=-1)
-        else:
-            self.ledger.count(now, queue, held, held=1)
-            self.ledger.count(now, queue, wanted, wanted=-1)
+        self.ledger.turn(now, queue, amounts_of(tasks), wanted, 1)
         if life.first_started is None:
             life.first_started = now
             if not life.initial:
@@ -451,12 +452,7 @@ class Accounting:
     ) -> None:
         """What was evicted holds nothing any more, and waits for ``wanted``. ``names``: of whom events tell; None: of
         the job."""
-        queue, released = life.ask.queue, amounts_of(tasks)
-        if released is wanted:
-            self.ledger.count(now, queue, released, held=-1, wanted=1)
-        else:
-            self.ledger.count(now, queue, released, held=-1)
-            self.ledger.count(now, queue, wanted, wanted=1)
+        self.ledger.turn(now, life.ask.queue, amounts_of(tasks), wanted, -1)
         if self._hears_events:
             for name in names:
                 self.event(now, "released", life, task=name)

@@ -301,16 +301,19 @@ class SimulatedCluster:
     def set(self, workload: Workload) -> None:
         """It runs from now on, or runs otherwise."""
         self._moves(workload.id, workload)
-        self._pending.set(workload)
-        if self._written is not None:
-            self._written.pending.set(workload)
+        for pending in self._pendings:
+            pending.set(workload)
 
     def remove(self, name: str) -> None:
         """It runs no longer."""
         self._moves(name, None)
-        self._pending.remove(name)
-        if self._written is not None:
-            self._written.pending.remove(name)
+        for pending in self._pendings:
+            pending.remove(name)
+
+    @property
+    def _pendings(self) -> list[_Pending]:
+        """Of the compiled state, and of the one that is written."""
+        return [self._pending] if self._written is None else [self._pending, self._written.pending]
 
     def _moves(self, name: str, after: Workload | None) -> None:
         if self._ahead is not None and not self._ahead.moved(name, after):
@@ -329,9 +332,8 @@ class SimulatedCluster:
         return self._pending.nodes.get(name) or self._loaded.state.nodes[self._place[name]]
 
     def _set_node(self, node: Node) -> None:
-        self._pending.nodes[node.name] = node
-        if self._written is not None:
-            self._written.pending.nodes[node.name] = node
+        for pending in self._pendings:
+            pending.nodes[node.name] = node
 
     def occupy(self, name: str, amounts: Amounts, sign: int) -> None:
         """Something that is no workload's any more holds so much of a node, or (``sign`` -1) no longer."""
@@ -372,7 +374,7 @@ class SimulatedCluster:
         for node in turn.nodes:
             self._set_node(node)
         if turn.queues or turn.reservations is not None:
-            for pending in [self._pending] if self._written is None else [self._pending, self._written.pending]:
+            for pending in self._pendings:
                 pending.queues |= turn.queues
                 pending.reservations = pending.reservations if turn.reservations is None else turn.reservations
 
