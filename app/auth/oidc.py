@@ -100,7 +100,10 @@ class Keys:
             self._begun = self._clock()
             self._running = future = Future[Published]()
         # No pool: leaving the process must not wait for a provider that hangs.
-        threading.Thread(target=self._run, args=(future,), name="oidc-keys", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, args=(future,), name="oidc-keys", daemon=True).start()
+        except RuntimeError as error:  # no thread to be had now: a fetch that never ends would be waited for each time
+            future.set_exception(error)
         return future
 
     def _run(self, future: Future[Published]) -> None:

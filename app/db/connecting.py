@@ -69,7 +69,13 @@ class PatientConnection(psycopg.Connection[Any]):
         Raises psycopg.OperationalError, Late among them.
         """
         connecting: Future[Self] = Future()
-        threading.Thread(target=_keep, args=(connecting, lambda: cls.connect(*arguments, **named)), daemon=True).start()
+        connects = threading.Thread(
+            target=_keep, args=(connecting, lambda: cls.connect(*arguments, **named)), daemon=True
+        )
+        try:
+            connects.start()
+        except RuntimeError as error:
+            raise psycopg.OperationalError("no thread to be had that connects") from error
         limit = left()
         try:
             return connecting.result(None if limit == float("inf") else limit)
@@ -120,7 +126,10 @@ class Breaker:
                 return
             self.is_open = True
         self._opened()
-        threading.Thread(target=self._probe, name="database-probe", daemon=True).start()
+        try:
+            threading.Thread(target=self._probe, name="database-probe", daemon=True).start()
+        except RuntimeError:  # no thread to be had now: without a probe nothing would close it again
+            self.is_open = False
 
     def close(self) -> None:
         """No more probes."""

@@ -348,7 +348,14 @@ class Companion:
         while not self._closing.is_set():
             self._began = time.monotonic()
             # In a session of its own: what a terminal tells the service is for the service to pass on.
-            process = self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True)
+            try:
+                process = subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True)
+            except OSError as error:  # no memory, or too many processes or files: that may pass
+                self._failing = self.failing() or datetime.now(UTC)
+                log.error("no worker can be started", why=str(error))
+                self._closing.wait(PAUSE_SECONDS)
+                continue
+            self._process = process
             assert process.stdin is not None
             with suppress(OSError):
                 process.stdin.write(self._settings)

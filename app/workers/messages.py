@@ -36,6 +36,14 @@ class Closed(Exception):
     """The other side is gone."""
 
 
+def limit_waits(connection: socket.socket, seconds: float) -> None:
+    """Nothing on it waits longer than so many seconds from now on. Raises Closed, as where this side has closed it."""
+    try:
+        connection.settimeout(seconds)
+    except OSError as error:
+        raise Closed from error
+
+
 def send(connection: socket.socket, header: msgspec.Struct, body: bytes = b"") -> None:
     """Raises Closed."""
     encoded = msgspec.msgpack.encode(header)
@@ -236,7 +244,7 @@ class Processes:
         ticket = held() or Ticket.now("large", _SECONDS)
         try:
             with self._process(entry) as connection:
-                connection.settimeout(max(ticket.left, 0.001))
+                limit_waits(connection, max(ticket.left, 0.001))
                 yield connection
         except Closed:
             if time.monotonic() >= ticket.end:
@@ -256,7 +264,10 @@ class Processes:
         with ours:
             with theirs:
                 command = [*python(), *entry, str(theirs.fileno())]
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                try:
+                    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                except OSError as error:  # no memory, or too many processes or files
+                    raise Unavailable(f"no process can be started: {error.strerror}") from error
             with self._guard:
                 self._running.add(process)
                 if self._closed:

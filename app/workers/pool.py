@@ -27,6 +27,7 @@ from app.workers.messages import (
     Head,
     WantDocument,
     WantHead,
+    limit_waits,
     raised,
     receive,
     send,
@@ -252,7 +253,8 @@ class Pool:
             tried = trial is not None and trial.is_alive()
             if not tried and (number in self._failing or now > self._heard.setdefault(number, now) + QUIET_SECONDS):
                 self._trials[number] = Thread(target=self._try, args=(number,), name="trial", daemon=True)
-                self._trials[number].start()
+                with suppress(RuntimeError):  # no thread to be had now: it is tried when somebody asks next
+                    self._trials[number].start()
         return dict(self._failing)
 
     def drop(self, ticket: Ticket) -> bool:
@@ -331,22 +333,26 @@ class Pool:
                     self._owners.pop(name, None)
 
     def _replace(self, worker: int) -> bool:
-        """A fresh worker for one that is gone or stuck. Whether snapshots were lost with it."""
+        """A fresh worker for one that is gone or stuck. Whether snapshots were lost with it. Raises Unavailable where
+        none can be started now: whoever asks next, or a trial, tries again."""
         lost = self._workers[worker].snapshot_totals != (0, 0)
         with self._guard:
             names = [name for name, owner in self._owners.items() if owner == worker]
         self._forget(names)
         self._failing.setdefault(worker, datetime.now(UTC))
-        self._workers[worker].restart()
+        try:
+            self._workers[worker].restart()
+        except OSError as error:  # no memory, or too many processes or files
+            raise Unavailable(f"no solver process can be started: {error.strerror}", retry_after=1) from error
         if self._closing:
             self._workers[worker].kill()
         return lost
 
     def _talk(self, number: int, call: Call, body: bytes) -> Reply:
         worker = self._workers[number]
-        worker.connection.settimeout(max(call.end - time.monotonic(), 0) + GRACE_SECONDS)
         self._due[number] = call.end
         try:
+            limit_waits(worker.connection, max(call.end - time.monotonic(), 0) + GRACE_SECONDS)
             send(worker.connection, call, body)
             while True:
                 received, answer = receive(worker.connection, FromWorker)
@@ -390,7 +396,11 @@ def spawned(limits: Limits, count: int) -> tuple[subprocess.Popen[bytes], socket
             *python(), "-m", "app.workers.worker", str(theirs.fileno()),
             str(limits.snapshot_bytes // count), str(limits.snapshot_idle),
         ]  # fmt: skip
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONHASHSEED": "0"})
+        try:
+            process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONHASHSEED": "0"})
+        except OSError:
+            ours.close()
+            raise
     return process, ours
 
 

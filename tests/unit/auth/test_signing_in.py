@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
+from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -395,6 +396,26 @@ def test_when_keys_are_fetched_again() -> None:
     assert (known("k1", 621.3), fetched.count) == (True, 4)
     assert (known("k9", 621.2), fetched.count) == (None, 4)
     assert (known("k1", 621.4), fetched.count) == (True, 5)
+
+
+def test_where_no_thread_is_to_be_had_nobody_waits_and_keys_are_fetched_later(instead: Instead) -> None:
+    clock, fetched = Clock(), Fetched()
+    published_keys, thread = Keys(fetched, clock), threading.Thread
+
+    def none(*_: Any, **__: Any) -> Any:
+        def start() -> None:
+            raise RuntimeError("can't start new thread")
+
+        return SimpleNamespace(start=start)
+
+    instead(keys.threading, Thread=none)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            asyncio.run(published_keys.key("k1"))
+    assert fetched.count == 0
+    instead(keys.threading, Thread=thread)
+    clock.now = 1.1
+    assert asyncio.run(published_keys.key("k1")) is not None
 
 
 def test_a_provider_that_hangs_keeps_few_waiting_and_not_for_long(bounded: Bounded) -> None:

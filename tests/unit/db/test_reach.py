@@ -108,6 +108,25 @@ def test_connecting_ends_with_the_time_of_the_work(instead: Instead) -> None:
         PatientConnection.within_time((), {})
 
 
+class NoThread:
+    """A thread of a machine that has no more of them."""
+
+    def __init__(self, *, target: Any, args: Any = (), name: str = "", daemon: bool) -> None:
+        pass
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_where_no_thread_is_to_be_had_connecting_fails_and_the_database_is_asked_next_time(instead: Instead) -> None:
+    instead(reach, threading=SimpleNamespace(Thread=NoThread, Lock=threading.Lock, Event=threading.Event))
+    with pytest.raises(psycopg.OperationalError, match="no thread"):
+        PatientConnection.within_time((), {})
+    breaker = Breaker(lambda: None, lambda: None)
+    breaker.trip()
+    assert not breaker.is_open, "without a probe it would never close again"
+
+
 class Probed:
     """A breaker whose probes run where they are begun, and whose pauses only tell."""
 

@@ -1,5 +1,6 @@
 """A worker beside a process: replaced when it dies, ended when the process is told to."""
 
+import errno
 import json
 import os
 import signal
@@ -110,6 +111,7 @@ class Started:
         self.processes: list[Process] = []
         self.next: dict[str, bool] = {}
         self.before: Any = None
+        self.refused = 0
         Instead(patch)(companion.subprocess, Popen=self._start)
 
     def _start(self, command: list[str], **how: Any) -> Process:
@@ -117,6 +119,9 @@ class Started:
         self.processes[-1].how = how
         if self.before is not None:
             self.before()
+        if self.refused > 0:
+            self.refused -= 1
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
         return self.processes[-1]
 
     def until(self, count: int) -> Process:
@@ -166,6 +171,19 @@ def test_one_that_ends_by_itself_is_said_to_and_replaced(started: Started, bound
         ("worker ended, another is started", 75, "warning")
     ]
     assert (started.processes[0].told, started.processes[0].closed) == ([], True)
+
+
+def test_one_that_cannot_be_started_is_tried_again(started: Started, bounded: Bounded) -> None:
+    bounded(companion, PAUSE_SECONDS=0.01)
+    started.refused = 2
+    made = Companion("some.module", "{}")
+    with capture_logs() as lines:
+        made.start()
+        assert "flush" in started.until(3).told
+        assert made.failing() is not None
+        made.close()
+    said = ("no worker can be started", "[Errno 11] Resource temporarily unavailable", "error")
+    assert [(line["event"], line["why"], line["log_level"]) for line in lines] == [said] * 2
 
 
 def test_one_that_is_started_while_all_ends_is_told_to_end_too(started: Started) -> None:

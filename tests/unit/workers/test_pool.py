@@ -1,14 +1,17 @@
 """Worker processes for real: answers, configurations by name, snapshots, deadlines, crashes, limits."""
 
+import errno
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -23,6 +26,7 @@ from app.solver.model.problems import InvalidInput
 from app.workers.dispatcher import named_in
 from app.workers.pool import Limits, Pool
 from tests.support.bounds import Bounded
+from tests.support.instead import Instead
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CONFIGURATION: dict[str, Any] = {
@@ -226,6 +230,58 @@ def test_closing_ends_what_runs_and_what_waits(pool: Pool) -> None:
     assert pool.alive() == 0
     with pytest.raises(Unavailable):
         call(pool, Operation.DECISION, body())
+
+
+def test_who_has_a_worker_already_while_all_are_closed_is_told_so(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = pool._turns
+    take = turns.take
+
+    def taken(ticket: Ticket, worker: int | None = None) -> int:
+        worker = take(ticket, worker)
+        pool.close()
+        return worker
+
+    monkeypatch.setattr(turns, "take", taken)
+    with pytest.raises(Unavailable):
+        call(pool, Operation.DECISION, body())
+
+
+def test_where_no_thread_is_to_be_had_workers_are_tried_when_somebody_asks_next(pool: Pool, instead: Instead) -> None:
+    def none(*_: Any, **__: Any) -> Any:
+        def start() -> None:
+            raise RuntimeError("can't start new thread")
+
+        return SimpleNamespace(start=start, is_alive=lambda: False)
+
+    os.kill(pool._workers[0].process.pid, signal.SIGKILL)
+    pool._workers[0].process.wait()
+    instead("app.workers.pool", Thread=none)
+    assert set(pool.failing()) == {0}
+    instead("app.workers.pool", Thread=threading.Thread)
+    end = time.monotonic() + SECONDS
+    while pool.failing() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert pool.failing() == {}
+
+
+def test_a_worker_that_cannot_be_started_is_started_by_whoever_asks_once_it_can(pool: Pool, instead: Instead) -> None:
+    popen = subprocess.Popen
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    instead("subprocess", Popen=full)
+    os.kill(pool._workers[0].process.pid, signal.SIGKILL)
+    pool._workers[0].process.wait()
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="no solver process can be started: Resource temporarily unavailable"):
+            call(pool, Operation.DECISION, body(), worker=0)
+    assert call(pool, Operation.DECISION, body(), worker=1).facts is not None
+    instead("subprocess", Popen=popen)
+    with pytest.raises(Unavailable, match="the solver process stopped"):
+        call(pool, Operation.DECISION, body(), worker=0)
+    assert call(pool, Operation.DECISION, body(), worker=0).facts is not None
+    assert pool.failing() == {}
 
 
 @pytest.mark.slow

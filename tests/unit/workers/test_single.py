@@ -1,5 +1,6 @@
 """Processes that do one thing each: their connection, their end, and what is said where they stop or take too long."""
 
+import errno
 import gc
 import os
 import socket
@@ -73,6 +74,15 @@ def test_who_waits_is_told_that_it_stopped_or_that_time_is_up(started: list[Any]
     with holding(Ticket.now("large", 50)), of.started(SILENT) as connection:
         assert 40 < (connection.gettimeout() or 0) <= 50
     assert all(process.returncode is not None for process in started)
+
+
+def test_where_none_can_be_started_whoever_asks_is_told_so(instead: Instead) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    instead(messages.subprocess, Popen=full)
+    with pytest.raises(Unavailable, match=r"^no process can be started: Resource temporarily unavailable$"):
+        lost(Processes("read it"))
 
 
 def test_closing_ends_those_that_run_and_those_that_come_later(started: list[Any]) -> None:
